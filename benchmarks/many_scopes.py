@@ -6,6 +6,7 @@ other in turns, so that other load on the machine meets both. Shown is the media
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -46,9 +47,10 @@ def main(
 def _running() -> Iterator[BenchmarkStack]:
     with TemporaryDirectory(prefix="loci-bench-qdrant-") as folder:
         qdrant = QdrantBinary(Path(folder))
-        qdrant.start()
+        # A stack starts no index of its own if this variable names one.
+        os.environ["LOCI_QDRANT_URL"] = qdrant.start()
         try:
-            with local_stack.running(qdrant_url=qdrant.url) as stack:
+            with local_stack.running() as stack:
                 yield stack
         finally:
             qdrant.stop()
@@ -62,10 +64,11 @@ async def _compare(
     await _fill(large, scopes, entries)
     print(f"filled in {time.perf_counter() - started:.0f} s; now: {machine.load()}\n")
     rows = []
-    for name, path, body in (
+    asked: tuple[tuple[str, str, dict[str, object]], ...] = (
         ("context, read only", f"/v1/sessions/{_SESSION}/context", {"record_turn": False}),
         ("search", "/v1/memories/search", {"agent_id": "agent-0"}),
-    ):
+    )
+    for name, path, body in asked:
         figures: dict[int, list[tuple[float, float]]] = {entries: [], scopes * entries: []}
         for _ in range(rounds):
             for stack, count in ((small, entries), (large, scopes * entries)):

@@ -6,11 +6,12 @@ column, so that tables which are added later are compared too.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+import aiohttp
 import asyncpg
 import redis.asyncio
-from qdrant_client import AsyncQdrantClient, models
 
 from shared.foundation import config
 
@@ -23,8 +24,10 @@ class StateInspector:
 
     postgres: asyncpg.Connection
     redis: redis.asyncio.Redis
-    qdrant: AsyncQdrantClient
+    qdrant: aiohttp.ClientSession
     prefix: str
+    _tables: list[str] = field(default_factory=list)
+    """The names of the tables with a tenant, once they have been read."""
 
     async def tenant_state(self, tenant: str) -> State:
         """Return the contents of the databases for a tenant, by name."""
@@ -35,33 +38,47 @@ class StateInspector:
 
         The position changes with every update, even with one that changes no value.
         """
-        contents: State = {}
-        for table in await self.tables():
-            statement = f"SELECT ctid::text, to_jsonb(t)::text FROM {table} t WHERE tenant = $1"  # noqa: S608
-            contents |= {f"{table} {ctid}": row for ctid, row in await self.postgres.fetch(statement, tenant)}
-        return contents
+        statement = " UNION ALL ".join(
+            f"SELECT '{table} ' || ctid, to_jsonb(t)::text FROM {table} t WHERE tenant = $1"  # noqa: S608
+            for table in await self.tables()
+        )
+        return dict(await self.postgres.fetch(statement, tenant))
 
     async def tables(self) -> list[str]:
         """Return the names of the tables with a tenant."""
-        return [row["table_name"] for row in await self.postgres.fetch(_TENANT_TABLES)]
+        if not self._tables:
+            self._tables.extend(row["table_name"] for row in await self.postgres.fetch(_TENANT_TABLES))
+        return self._tables
 
     async def _keys(self, tenant: str) -> State:
-        contents: State = {}
-        for pattern in (f"{{{tenant}:*", f"{{{tenant}}}*"):
-            async for key in self.redis.scan_iter(match=f"{self.prefix}:*:{pattern}", count=1000):
-                content, expires_at = await self.redis.dump(key), await self.redis.pexpiretime(key)
-                contents[f"redis {key!r}"] = f"{content!r} until {expires_at}"
-        return contents
+        patterns = (f"{{{tenant}:".encode(), f"{{{tenant}}}".encode())
+        found = self.redis.scan_iter(match=f"{self.prefix}:*:{{{tenant}*", count=10_000)
+        keys = [key async for key in found if any(pattern in key for pattern in patterns)]
+        async with self.redis.pipeline(transaction=False) as pipeline:
+            for key in keys:
+                pipeline.dump(key)
+                pipeline.pexpiretime(key)
+            values = await pipeline.execute()
+        return {
+            f"redis {key!r}": f"{content!r} until {expires_at}"
+            for key, content, expires_at in zip(keys, values[::2], values[1::2], strict=True)
+        }
 
     async def _points(self, tenant: str) -> State:
-        has_tenant = models.FieldCondition(key="tenant", match=models.MatchValue(value=tenant))
-        tenant_filter = models.Filter(must=[has_tenant])
+        has_tenant = {"must": [{"key": "tenant", "match": {"value": tenant}}]}
+        body = {"filter": has_tenant, "limit": 1000, "with_payload": True}
         contents: State = {}
-        for collection in (await self.qdrant.get_collections()).collections:
-            if collection.name.startswith(f"{self.prefix}_"):
-                points, _ = await self.qdrant.scroll(collection.name, tenant_filter, limit=1000)
-                contents |= {f"{collection.name} {point.id}": repr(point.payload) for point in points}
+        for name in [row["name"] for row in (await self.ask_qdrant("GET", "collections"))["collections"]]:
+            if name.startswith(f"{self.prefix}_"):
+                found = await self.ask_qdrant("POST", f"collections/{name}/points/scroll", body)
+                contents |= {f"{name} {point['id']}": repr(point["payload"]) for point in found["points"]}
         return contents
+
+    async def ask_qdrant(self, method: str, path: str, body: Any = None) -> Any:
+        """Send JSON to a path of Qdrant and return the result."""
+        async with self.qdrant.request(method, f"/{path}", json=body) as response:
+            response.raise_for_status()
+            return (await response.json())["result"]
 
 
 _TENANT_TABLES = (
@@ -75,7 +92,7 @@ async def watching(settings: config.Settings) -> AsyncIterator[StateInspector]:
     """Open a StateInspector for the databases of these settings."""
     postgres = await asyncpg.connect(config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL"))
     redis_client = redis.asyncio.from_url(config.require_setting(settings.redis_url, "LOCI_REDIS_URL"))
-    qdrant = AsyncQdrantClient(url=settings.qdrant_url, check_compatibility=False)
+    qdrant = aiohttp.ClientSession(settings.qdrant_url)
     try:
         yield StateInspector(postgres, redis_client, qdrant, settings.prefix)
     finally:

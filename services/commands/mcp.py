@@ -6,6 +6,7 @@ to the protocol; whatever else there is to say goes to standard error.
 """
 
 import asyncio
+import json
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,23 +18,35 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
+from services.commands.mcp_input import StandardInput
 from services.gateway.tools.instructions import INSTRUCTIONS, NAME, TITLE
 from shared.foundation import config, errors
 from shared.foundation.optional_fields import without_none
+from shared.foundation.scope import check_id
 
 _PATH, _MCP_PATH, _SECONDS = "/v1/tools", "/mcp", 60.0
-_ACCEPT = {"accept": "application/json, text/event-stream"}
+_JSON = {"content-type": "application/json"}
+_JSON_RPC = _JSON | {"accept": "application/json, text/event-stream"}
+_FAILURES = (httpx.RequestError, errors.LociError)
+_MAX_NAME_CHARS = 200
 Context = ServerRequestContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the options choose within the rights of the key: agent, user and session, and the set of tools."""
+    """What the options choose within the rights of the key: agent, user and session, and the set of tools.
+
+    Raise errors.Invalid for an agent, a user or a session that is no id.
+    """
 
     agent: str | None = None
     user: str | None = None
     session: str | None = None
     tool_set: str = "default"
+
+    def __post_init__(self) -> None:
+        for option, value in without_none(agent=self.agent, user=self.user, session=self.session).items():
+            check_id(f"--{option}", value)
 
     def headers(self) -> dict[str, str]:
         """Return the headers that say so."""
@@ -42,12 +55,16 @@ class Choice:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Forwarder:
-    """Lists and calls tools by HTTP. Resources have no route but that of MCP, so that is asked for them."""
+    """Lists and calls tools by HTTP. Resources have no route but that of MCP, so that is asked for them.
+
+    Only tools of the last list are called: a host relies on it that there are no others.
+    """
 
     client: httpx.AsyncClient
     tool_set: str
+    listed: frozenset[str] | None = None
 
     async def list_tools(
         self, context: Context, params: mcp_types.PaginatedRequestParams | None
@@ -55,27 +72,40 @@ class Forwarder:
         """Return the tools that the gateway lists for the key."""
         del context, params
         try:
-            query = {"set": self.tool_set, "style": "mcp"}
-            listed = _content_of(await self.client.get(_PATH, params=query))
-        except (httpx.TransportError, errors.Conflict) as error:
+            tools = await self._list()
+        except _FAILURES as error:
             raise MCPError(mcp_types.INTERNAL_ERROR, self._explain(error)) from None
-        tools = [mcp_types.Tool.model_validate(tool) for tool in listed["results"]]
         return mcp_types.ListToolsResult(tools=tools, cache_scope="private")
+
+    async def _list(self) -> list[mcp_types.Tool]:
+        query = {"set": self.tool_set, "style": "mcp"}
+        content = _content_of(await self.client.get(_PATH, params=query), "results")
+        tools = [mcp_types.Tool.model_validate(tool) for tool in content["results"]]
+        self.listed = frozenset(tool.name for tool in tools)
+        return tools
 
     async def call_tool(
         self, context: Context, params: mcp_types.CallToolRequestParams
     ) -> mcp_types.CallToolResult:
         """Return the gateway's answer to a call. A refusal is an answer too, for the model to read."""
         del context
-        body = {"arguments": params.arguments or {}}
         try:
-            # As a whole segment: a name with `/` must not become another path.
-            path = f"{_PATH}/{quote(params.name, safe='')}"
-            answer = _content_of(await self.client.post(path, json=body))
-        except (httpx.TransportError, errors.Conflict) as error:
+            await self._require_listed(params.name)
+            path, body = f"{_PATH}/{quote(params.name, safe='')}", {"arguments": params.arguments or {}}
+            response = await self.client.post(path, content=_encode(body), headers=_JSON)
+            answer = _content_of(response, "content", "is_error")
+        except _FAILURES as error:
             answer = {"content": self._explain(error), "is_error": True}
         content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(type="text", text=answer["content"])]
         return mcp_types.CallToolResult(content=content, is_error=answer["is_error"])
+
+    async def _require_listed(self, name: str) -> None:
+        if self.listed is None:
+            await self._list()
+        if self.listed is None or name not in self.listed:
+            raise MCPError(
+                mcp_types.INVALID_PARAMS, f"no tool '{name[:_MAX_NAME_CHARS]}' in the list of this server"
+            )
 
     async def list_resources(
         self, context: Context, params: mcp_types.PaginatedRequestParams | None
@@ -98,8 +128,9 @@ class Forwarder:
         """Return the result of a request of MCP at the gateway. Raise its error as it is."""
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         try:
-            answer = _content_of(await self.client.post(_MCP_PATH, json=request, headers=_ACCEPT))
-        except (httpx.TransportError, errors.Conflict) as error:
+            response = await self.client.post(_MCP_PATH, content=_encode(request), headers=_JSON_RPC)
+            answer = _content_of(response)
+        except _FAILURES as error:
             raise MCPError(mcp_types.INTERNAL_ERROR, self._explain(error)) from None
         if "error" in answer:
             raise MCPError(answer["error"]["code"], answer["error"]["message"])
@@ -107,16 +138,34 @@ class Forwarder:
         return result
 
     def _explain(self, error: Exception) -> str:
-        if isinstance(error, errors.Conflict):
+        if isinstance(error, errors.LociError):
             return str(error)
         return f"The gateway at {self.client.base_url} does not answer: start it, for instance by `loci up`."
 
 
 def serve(url: str | None, choice: Choice) -> None:
-    """Serve until standard input ends. Raise errors.Misconfigured without a key."""
+    """Serve until standard input ends. Raise errors.Misconfigured without a key and an address."""
     settings = config.load()
     address = url or settings.url or f"http://127.0.0.1:{settings.port}"
-    asyncio.run(_serve(address, _key(settings), choice))
+    asyncio.run(_serve(_checked_address(address), _checked_key(_key(settings)), choice))
+
+
+def _checked_address(address: str) -> str:
+    try:
+        parsed = httpx.URL(address)
+    except httpx.InvalidURL:
+        parsed = httpx.URL("")
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        raise errors.Misconfigured("LOCI_URL or --url must be an address such as http://127.0.0.1:8700")
+    return address
+
+
+def _checked_key(key: str) -> str:
+    """Return a key without the line break at its end. Raise errors.Misconfigured for what is no header."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable() and key and " " not in key):
+        raise errors.Misconfigured("the key (LOCI_API_KEY) must be one word of printable ASCII characters")
+    return key
 
 
 async def _serve(address: str, key: str, choice: Choice) -> None:
@@ -125,7 +174,8 @@ async def _serve(address: str, key: str, choice: Choice) -> None:
     encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
     async with httpx.AsyncClient(base_url=address, headers=encoded, timeout=_SECONDS) as client:
         server = new_server(Forwarder(client, choice.tool_set))
-        async with stdio_server() as (reader, writer):
+        given: Any = StandardInput()
+        async with stdio_server(given) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
 
 
@@ -154,11 +204,31 @@ def _key(settings: config.Settings) -> str:
     return path.read_text().strip()
 
 
-def _content_of(response: httpx.Response) -> dict[str, Any]:
-    """Return the JSON of a response. Raise errors.Conflict, with what the problem says, for an error."""
-    if response.is_success:
-        content: dict[str, Any] = response.json()
-        return content
+def _encode(body: dict[str, Any]) -> bytes:
+    """Return JSON. Whether its numbers and its text can be stored is for the gateway to say, as over HTTP.
+
+    Raise errors.Invalid for what is nested too deeply or has numbers of too many digits.
+    """
+    try:
+        return json.dumps(body).encode()
+    except (ValueError, RecursionError):
+        raise errors.Invalid("arguments", "must be JSON of ordinary depth and numbers") from None
+
+
+def _content_of(response: httpx.Response, *names: str) -> dict[str, Any]:
+    """Return the JSON object of a response, which has these names.
+
+    Raise errors.Conflict, with what the problem says, for an error, and for what is no response of a gateway.
+    """
+    try:
+        content = response.json()
+    except ValueError:
+        content = None
     is_problem = response.headers.get("content-type", "").startswith("application/problem+json")
-    detail = response.json()["detail"] if is_problem else response.text[:300]
+    if response.is_success and isinstance(content, dict) and content.keys() >= set(names):
+        return content
+    if response.is_success:
+        raise errors.Conflict(f"What answers at {response.url.copy_with(query=None)} is no gateway of Loci.")
+    has_detail = is_problem and isinstance(content, dict) and "detail" in content
+    detail = content["detail"] if has_detail else response.text[:300]
     raise errors.Conflict(f"The gateway answered {response.status_code}: {detail}")

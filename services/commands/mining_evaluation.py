@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from rich.console import Console
 from services.commands.mining_score import ConversationScore, MiningScore, score_conversation
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import facts, reply_schemas
-from shared.dreams.verification.fact_check import CheckedFacts, ShownConversation
+from shared.dreams.verification.fact_check import Fact, ShownConversation
+from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import config, errors
 from shared.foundation.roles import Role
 from shared.foundation.stages import MemoryState
@@ -32,9 +34,8 @@ def evaluate(endpoint: str, model: str, example: Path | None) -> None:
     settings = config.load(llm_base_url=endpoint, llm_model=model, llm_timeout=300)
     console.print(f"{model} at {endpoint} reads {len(conversations)} conversations …")
     score, rejections = asyncio.run(_ask_about_all(settings, conversations))
-    for id_, part in score.by_conversation.items():
-        _print_conversation(id_, part)
-    console.print(f"\nfacts: precision {score.precision:.2f}, recall {score.recall:.2f}")
+    console.print(f"\nfacts stored: {score.right} right, {score.wrong} wrong; {score.missed} missed")
+    console.print(f"precision {score.precision:.2f}, recall {score.recall:.2f}")
     console.print(f"wrongly closed memories: {score.wrongly_closed}")
     refused = ", ".join(f"{count} {code}" for code, count in sorted(rejections.items())) or "none"
     console.print(f"refused by the checks: {refused}")
@@ -51,35 +52,44 @@ def read_lines(path: Path) -> Iterator[Json]:
 
 async def _ask_about_all(
     settings: config.Settings, conversations: list[Json]
-) -> tuple[MiningScore, dict[str, int]]:
+) -> tuple[MiningScore, Counter[str]]:
     model = open_language_model(settings)
     if model is None:
         raise errors.Invalid("endpoint", "must be the base URL of a model")
     directive = files.read_file(settings, "default", facts.DIRECTIVE).text
     scores: dict[str, ConversationScore] = {}
-    rejections: dict[str, int] = {}
+    rejections: Counter[str] = Counter()
     try:
         for conversation in conversations:
-            checked = await _ask_about(model, directive, read_conversation(conversation))
-            scores[conversation["id"]] = score_conversation(conversation, checked.facts if checked else ())
-            codes = (
-                [rejection.code.value for rejection in checked.rejections] if checked else ["unusable_reply"]
-            )
-            for code in codes:
-                rejections[code] = rejections.get(code, 0) + 1
+            found, codes = await _ask_about(model, directive, read_conversation(conversation))
+            scores[conversation["id"]] = score_conversation(conversation, found)
+            _print_conversation(conversation["id"], scores[conversation["id"]], codes)
+            rejections.update(codes)
     finally:
         await model.close()
     return MiningScore(scores), rejections
 
 
-async def _ask_about(model: LanguageModel, directive: str, shown: ShownConversation) -> CheckedFacts | None:
-    """Return what may be stored of the model's reply, or None if the reply is unusable."""
+async def _ask_about(
+    model: LanguageModel, directive: str, shown: ShownConversation
+) -> tuple[Sequence[Fact], list[str]]:
+    """Return which facts of the model's reply may be stored, and why nothing else of it.
+
+    The model is asked once. Raises errors.Unavailable if it is away, and not only slow about this one.
+    """
     schema = reply_schemas.BY_DIRECTIVE[facts.DIRECTIVE]
     try:
         reply = await model.complete(directive, facts.render_prompt(shown), schema)
-        return facts.read_reply(reply.text, shown)[1]
+        checked = facts.read_reply(reply.text, shown)[1]
+    except errors.CutOffReply:
+        return (), [RejectionCode.CUT_OFF.value]
     except errors.InvalidModelReply:
-        return None
+        return (), [RejectionCode.UNUSABLE_REPLY.value]
+    except errors.Unavailable as error:
+        if not error.may_have_run:
+            raise
+        return (), ["no_answer"]
+    return checked.facts, [rejection.code.value for rejection in checked.rejections]
 
 
 def read_conversation(conversation: Json) -> ShownConversation:
@@ -125,8 +135,10 @@ def _noon(day: str) -> datetime:
     return datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC)
 
 
-def _print_conversation(id_: str, score: ConversationScore) -> None:
-    console.print(f"  {id_:<16} {score.right} right, {len(score.missed)} missed, {len(score.wrong)} wrong")
+def _print_conversation(id_: str, score: ConversationScore, codes: Sequence[str]) -> None:
+    refused = f"; refused: {', '.join(codes)}" if codes else ""
+    counts = f"{score.right} right, {len(score.missed)} missed, {len(score.wrong)} wrong"
+    console.print(f"  {id_:<16} {counts}{refused}")
     for name in ("wrong", "missed", "wrongly_closed"):
         for content in getattr(score, name):
             console.print(f"    {name.replace('_', ' ')}: {content}")

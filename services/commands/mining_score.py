@@ -33,16 +33,29 @@ class MiningScore:
     by_conversation: Mapping[str, ConversationScore] = field(default_factory=dict)
 
     @property
+    def right(self) -> int:
+        """How many labelled facts were stored."""
+        return self._count("right")
+
+    @property
+    def wrong(self) -> int:
+        """How many other facts were stored."""
+        return self._count("wrong")
+
+    @property
+    def missed(self) -> int:
+        """How many labelled facts were not stored."""
+        return self._count("missed")
+
+    @property
     def precision(self) -> float:
         """The share of the stored facts that are right."""
-        right, wrong = self._count("right"), self._count("wrong")
-        return right / (right + wrong) if right + wrong else 1.0
+        return self.right / (self.right + self.wrong) if self.right + self.wrong else 1.0
 
     @property
     def recall(self) -> float:
         """The share of the labelled facts that were stored."""
-        right, missed = self._count("right"), self._count("missed")
-        return right / (right + missed) if right + missed else 1.0
+        return self.right / (self.right + self.missed) if self.right + self.missed else 1.0
 
     @property
     def wrongly_closed(self) -> int:

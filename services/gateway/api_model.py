@@ -25,7 +25,7 @@ class ApiModel(BaseModel):
 
 
 class BatchApiModel(ApiModel):
-    """A list of independent items. Only the keys are checked here, each item when `parse` reads it."""
+    """Items that `parse` reads, each on its own. Only the keys of the whole are checked here."""
 
     @model_validator(mode="before")
     @classmethod
@@ -69,11 +69,14 @@ Seconds = Annotated[float, Field(gt=0), Strict()]
 M = TypeVar("M", bound=ApiModel)
 
 
-def parse(model: type[M], item: Any) -> M:
-    """Parse one item of a batch. Raise errors.Invalid with the first rule that it breaks."""
+def parse(model: type[M], item: Any, name: str = "body") -> M:
+    """Parse one item of a batch. Raise errors.Invalid with the first rule that it breaks.
+
+    `name` is that of the item as a whole, for a rule that is about none of its fields.
+    """
     try:
         return model.model_validate(item)
     except ValidationError as error:
         violation = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(part) for part in violation["loc"]) or "body"
+        field = ".".join(str(part) for part in violation["loc"]) or name
         raise errors.Invalid(field, violation["msg"].removeprefix("Value error, ")) from None

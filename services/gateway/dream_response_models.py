@@ -34,11 +34,15 @@ class RunSummary(ApiModel):
 
 
 class RunChange(ApiModel):
-    """What a run changed of one memory, or of one entity or triple of the graph: these have no versions."""
+    """What a run changed of one memory, entity or triple (these two have no versions), or skill.
+
+    A skill is named by `entry_id`. It is `proposed` until its proposal is decided; then it is `created`,
+    `replaced`, `deleted` in favour of its successor, `refused`, or `withdrawn` by an undo.
+    """
 
     model_config = ConfigDict(populate_by_name=True)
 
-    record: Literal["memory", "entity", "triple"]
+    record: Literal["memory", "entity", "triple", "skill"]
     pass_name: str = Field(alias="pass")
     action: str
     entry_id: str
@@ -49,6 +53,7 @@ class RunChange(ApiModel):
     successors: list[str] = []
     reinforcement_count: int | None = None
     added_count: int | None = None
+    proposal_id: str | None = None
     # Those that a reinforcement has added to the memory; null if there are none, or the memory was deleted.
     added_sources: list[Source] | None = None
 

@@ -37,6 +37,10 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
 }
 
 
+MAX_TEXT_CHARS = 2000
+"""What an error repeats of a request, such as an id that does not exist, may be of any length."""
+
+
 def install(app: FastAPI) -> None:
     """Answer Loci's errors, the framework's and unexpected ones with a problem response."""
     app.add_exception_handler(errors.LociError, _handle_loci_error)
@@ -58,14 +62,22 @@ def problem_response(
 
 
 def problem_body(status: HTTPStatus, detail: str, violations: Any = ()) -> dict[str, Any]:
-    """Return a problem as JSON. In a batch it is the result of one item."""
+    """Return a problem as JSON, its texts cut if they are long. In a batch it is the result of one item."""
     return {
         "type": "about:blank",
         "title": status.phrase,
         "status": int(status),
-        "detail": detail,
-        "errors": [{"field": violation.field, "rule": violation.rule} for violation in violations],
+        "detail": shortened(detail),
+        "errors": [
+            {"field": shortened(violation.field), "rule": shortened(violation.rule)}
+            for violation in violations
+        ],
     }
+
+
+def shortened(text: str) -> str:
+    """Return the text of an error, cut if it is long."""
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]} …"
 
 
 def problem_from_error(error: errors.LociError) -> dict[str, Any]:

@@ -33,6 +33,7 @@ FLEET_COUNTERS: Mapping[str, CounterSpec] = {
     "job_deaths": CounterSpec("Jobs that died after their last attempt, by stage."),
     "enrichments": CounterSpec("Memories whose enrichment ended, by outcome."),
     "summaries": CounterSpec("Summaries of conversations that were stored or given up, by outcome."),
+    "skill_summaries": CounterSpec("Summaries of skills that were stored or given up, by outcome."),
     "documents": CounterSpec("Versions of documents that became searchable or failed, by outcome."),
     "promotions": CounterSpec("Snippets of scratchpads that were examined, by outcome."),
     "sweep_repairs": CounterSpec("Records that the sweep repaired or deleted, by step."),

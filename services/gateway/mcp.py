@@ -13,16 +13,17 @@ import importlib
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from services.gateway.errors import log_unexpected
 from shared.foundation import errors
+from shared.foundation.host_names import host_of, host_of_origin
+from shared.foundation.mcp_settings import ANY_HOST
 
 _SERVER_MODULE = "services.gateway.mcp_server"
-ANY_HOST = "*"
 
 
 class McpSessions(Protocol):
@@ -45,11 +46,16 @@ class McpEndpoint:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if self._start is None:
+        if self._start is None or self._has_ended():
+            self._run = None
             self._start = asyncio.create_task(self._begin())
         # A client that goes away takes the beginning from none of the others that wait for it.
         sessions = await asyncio.shield(self._start)
         await sessions.handle_request(scope, receive, send)
+
+    def _has_ended(self) -> bool:
+        """Return whether the SDK's part has failed, which would end every request to come."""
+        return self._run is not None and self._run.done()
 
     async def _begin(self) -> McpSessions:
         try:
@@ -72,7 +78,10 @@ class McpEndpoint:
         except BaseException as error:
             if not began.done():
                 began.set_exception(error)
-            raise
+            elif isinstance(error, Exception):
+                log_unexpected(error)
+            else:
+                raise
 
     async def close(self) -> None:
         """End what has begun."""
@@ -95,21 +104,14 @@ class McpResponse(Response):
 def require_allowed_host(request: Request, allowed: Sequence[str]) -> None:
     """Raise errors.Forbidden for a host, or the host of an origin, that is not on the list.
 
-    A name on the list stands for itself with every port.
+    A name on the list stands for itself with every port. Every `Host` and `Origin` of a request is checked: a
+    proxy may go by another one of them than we do.
     """
     if ANY_HOST in allowed:
         return
-    names = {_name_of(f"//{host}") for host in allowed}
-    hosts = [("Host", f"//{request.headers.get('host', '')}")]
-    origin = request.headers.get("origin")
-    for header, address in [*hosts, *([("Origin", origin)] if origin is not None else [])]:
-        if _name_of(address) not in names:
+    names = {host_of(host) for host in allowed} - {None}
+    hosts = [("Host", host_of(value)) for value in request.headers.getlist("host") or [""]]
+    origins = [("Origin", host_of_origin(value)) for value in request.headers.getlist("origin")]
+    for header, name in hosts + origins:
+        if name not in names:
             raise errors.Forbidden(f"{header}: not one of LOCI_MCP_HOSTS, which are {', '.join(allowed)}")
-
-
-def _name_of(address: str) -> str | None:
-    """Return the host of an address, without its port, or None if it has none."""
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
-        return None

@@ -49,7 +49,7 @@ async def list_skills(
 
 
 async def read_skill(resources: Resources, identity: Identity, uri: str) -> mcp_types.ReadResourceResult:
-    """Return the content of a skill, and note that it is used.
+    """Return the content of a skill, and note that it is used, unless the key may only read.
 
     Raise errors.NotFound for what is none, and errors.Forbidden for a key that may read none.
     """
@@ -58,7 +58,7 @@ async def read_skill(resources: Resources, identity: Identity, uri: str) -> mcp_
     name = check_name(uri.removeprefix(_SCHEME), "uri")
     call, scope = await _begin(resources, identity)
     session_id = None if call.session is None else call.session.id
-    skill = await read.get(resources, call.caller, scope, name, session_id)
+    skill = await read.load(resources, call.caller, scope, name, session_id)
     content = mcp_types.TextResourceContents(uri=uri, mime_type=_MIME_TYPE, text=skill.content)
     return mcp_types.ReadResourceResult(contents=[content])
 
@@ -76,9 +76,9 @@ def errors_for_clients() -> Iterator[None]:
     try:
         yield
     except errors.Unavailable as error:
-        raise MCPError(mcp_types.INTERNAL_ERROR, str(error)) from None
+        raise MCPError(mcp_types.INTERNAL_ERROR, gateway_errors.shortened(str(error))) from None
     except errors.LociError as error:
-        raise MCPError(mcp_types.INVALID_PARAMS, str(error)) from None
+        raise MCPError(mcp_types.INVALID_PARAMS, gateway_errors.shortened(str(error))) from None
     except Exception as error:  # noqa: BLE001  (the SDK would send its text)
         gateway_errors.log_unexpected(error)
         raise MCPError(mcp_types.INTERNAL_ERROR, "an unexpected error; it has been logged") from None

@@ -4,7 +4,10 @@ It is the SDK's low-level server, because the list of tools depends on the key o
 the protocol are served: requests of 2026-07-28, and the ones after an `initialize` of before.
 """
 
+import hashlib
+import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import mcp_types
@@ -19,7 +22,7 @@ from services.gateway.limits import MAX_BODY_BYTES
 from services.gateway.tools import registry, schema
 from services.gateway.tools.call import call_tool
 from services.gateway.tools.instructions import INSTRUCTIONS, NAME, TITLE
-from shared.foundation import errors
+from shared.platform.idempotency.idempotent import IdempotencyKey
 from shared.platform.resources import Resources
 
 Context = ServerRequestContext[Any, Request]
@@ -71,12 +74,21 @@ async def _list_tools(
 async def _call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
     request = _request_of(context)
     resources: Resources = request.app.state.resources
-    try:
-        answer = await call_tool(resources, request.state.identity, params.name, params.arguments or {})
-    except (errors.NotFound, errors.Forbidden) as error:
-        raise MCPError(mcp_types.INVALID_PARAMS, str(error)) from None
+    name, arguments, state = params.name, params.arguments or {}, request.state
+    with mcp_resources.errors_for_clients():
+        registry.require_listed(state.identity, state.tool_set, name)
+        key = _key_of_call(state.idempotency_key, name, arguments)
+        answer = await call_tool(resources, state.identity, name, arguments, key)
     content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(type="text", text=answer.content)]
     return mcp_types.CallToolResult(content=content, is_error=answer.is_error)
+
+
+def _key_of_call(key: IdempotencyKey | None, name: str, arguments: dict[str, Any]) -> IdempotencyKey | None:
+    """Return the idempotency key of a call, without what differs in a repetition, such as the id."""
+    if key is None:
+        return None
+    digest = hashlib.sha256(json.dumps(arguments, sort_keys=True).encode()).digest()
+    return replace(key, route=f"{key.route} {name}", digest=digest)
 
 
 async def _list_resources(

@@ -8,7 +8,10 @@ from fastapi import Depends, Header, Request
 from services.gateway.dependencies import caller_of
 from services.gateway.tools import invocation
 from services.gateway.tools.invocation import AGENT_HEADER, SESSION_HEADER, USER_HEADER, Identity
+from shared.foundation import errors
 from shared.platform.idempotency.idempotent import IdempotencyKey
+
+_CHOOSING = {name.lower(): name for name in (AGENT_HEADER, USER_HEADER, SESSION_HEADER)}
 
 
 async def _identify(
@@ -26,9 +29,19 @@ async def _identify(
     them for Latin-1, and ids may have any letters.
     """
     del loci_agent, loci_user, loci_session
-    headers = {name.decode("latin-1"): value for name, value in request.headers.raw}
-    identity = invocation.identify(await caller_of(request), headers)
+    identity = invocation.identify(await caller_of(request), _sent_once(request))
     request.state.identity, request.state.caller = identity, identity.caller
+
+
+def _sent_once(request: Request) -> dict[str, bytes]:
+    """Return the headers of a request. Raise errors.Invalid for one that chooses twice."""
+    headers: dict[str, bytes] = {}
+    for raw_name, value in request.headers.raw:
+        name = raw_name.decode("latin-1")
+        if name in headers and name in _CHOOSING:
+            raise errors.Invalid(_CHOOSING[name], "must be sent once")
+        headers[name] = value
+    return headers
 
 
 IDENTIFIED = Depends(_identify)

@@ -90,7 +90,8 @@ def skill_content(skill: Skill, max_chars: int) -> str:
     """Return a skill with its whole content, or with its summary if that is longer than `max_chars`."""
     if len(skill.content) > max_chars:
         return f"- [{skill.name}] (long: read it by its name): {prompt_safety.single_line(skill.summary)}"
-    return f"- [{skill.name}]:\n{prompt_safety.indented(skill.content)}"
+    content = prompt_safety.indented(skill.content.strip("\r\n"))
+    return f"- [{skill.name}]:\n{content}"
 
 
 def skill_see_also(entry: CatalogueEntry) -> str:

@@ -16,7 +16,8 @@
     │   └── OverBudget       … and the limit is a budget: the model was not called
     ├── Unsupported          a state store has no such operation
     ├── Unavailable          a database or model could not be reached, or refused for now
-    │   └── ModelRefused     … until somebody changes the key, the model's name, the rights or the quota
+    │   ├── ModelRefused     … until somebody changes the key, the model's name, the rights or the quota
+    │   └── NotAModelReply   … because something else than the model has answered
     ├── InvalidModelReply    a model answered, but not in the form that was requested
     │   └── CutOffReply      … because the answer ends before it is complete
     │       └── PromptTooLong  … or because the prompt alone is too long for the model
@@ -154,6 +155,13 @@ class ModelRefused(Unavailable):
         super().__init__(dependency, f"{reason}, {reason_code}", retry_after)
         self.reason_code = reason_code
         self.begins_pause = False
+
+
+class NotAModelReply(Unavailable):
+    """A model endpoint answered what no model answers: a page, nothing, or JSON of another service.
+
+    Something stands in the model's place, so the request is not to blame, unless others are answered.
+    """
 
 
 class InvalidModelReply(LociError):

@@ -2,8 +2,12 @@
 
 from typing import ClassVar
 
-from pydantic import SecretStr
+from pydantic import SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from shared.foundation.host_names import host_of
+
+ANY_HOST = "*"
 
 
 class McpSettings(BaseSettings):
@@ -20,7 +24,19 @@ class McpSettings(BaseSettings):
     api_key: SecretStr | None = None
     """The key that `loci mcp` sends. Unset means the development key in the data directory."""
 
+    @field_validator("mcp_hosts")
+    @classmethod
+    def _require_names(cls, value: str) -> str:
+        """Refuse an address where a name belongs: it would allow no request, and nobody would know why."""
+        if any(host != ANY_HOST and host_of(host) is None for host in _split(value)):
+            raise ValueError("must be names of hosts, separated by commas, or *")
+        return value
+
     @property
     def mcp_host_list(self) -> tuple[str, ...]:
         """The hosts that a request to `/mcp` may name."""
-        return tuple(host.strip() for host in self.mcp_hosts.split(",") if host.strip())
+        return _split(self.mcp_hosts)
+
+
+def _split(hosts: str) -> tuple[str, ...]:
+    return tuple(host.strip() for host in hosts.split(",") if host.strip())

@@ -69,7 +69,7 @@ def parse_listed_objects(text: str, *names: str) -> list[JsonObject]:
     """Return the objects listed under one of `names` in the reply's object, or in a plain array.
 
     Raises errors.CutOffReply if the JSON does not close, and errors.InvalidModelReply if it is broken or if
-    the reply has no such list.
+    the reply has no such list. Nor is one a list of texts: what they say would be lost.
     """
     try:
         parsed = parse_object(text, *names)
@@ -80,8 +80,20 @@ def parse_listed_objects(text: str, *names: str) -> list[JsonObject]:
         if listed is None:
             raise
         return listed
-    items: Any = next((parsed[name] for name in names if parsed.get(name)), [])
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return listed_objects(next((parsed[name] for name in names if parsed.get(name)), []))
+
+
+def listed_objects(value: Any) -> list[JsonObject]:
+    """Return the objects in a list; one object counts as a list of it, and null as an empty one.
+
+    Raises errors.InvalidModelReply for a value that is no list, and for a list of other things: it does not
+    say that there is nothing.
+    """
+    items = [value] if isinstance(value, dict) and value else value or []
+    objects = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    if items and not objects:
+        raise errors.InvalidModelReply("the reply lists no objects")
+    return objects
 
 
 def parse_text(text: str, name: str) -> str:

@@ -10,7 +10,7 @@ A `Caller` is an authenticated API key. The tenant of a request always comes fro
 from dataclasses import dataclass
 from typing import Literal
 
-from shared.foundation import errors
+from shared.foundation import errors, validation
 from shared.foundation.optional_fields import without_none
 
 Right = Literal["read", "write", "admin"]
@@ -68,7 +68,7 @@ class Caller:
 
 def check_id(field: str, value: str) -> None:
     """Accept any id that another system issues, such as an e-mail address: printable and on one line."""
-    if not value.strip() or value != value.strip() or not value.isprintable():
+    if validation.is_blank(value) or value != value.strip() or not value.isprintable():
         raise errors.Invalid(field, "must be printable, not blank, without spaces around it")
     if value in (".", ".."):
         # HTTP clients shorten such a path, so that nobody could erase this user or agent.

@@ -11,6 +11,7 @@ A job is one row of the durable queue in Postgres: a record, a *pipeline* and th
     enrichment    enrich                      memories, if a language model is configured
     summary       summarize                   a session whose turns are to be summarised
     idle          expire_window               a session with turns, until it was idle for an hour
+    skill_summary summarize_skill             a skill whose summary is the beginning of its content
     promotion     promote                     the promotion that a report began
     dream         dream_start                 a scope that is due for a dream run
                   dream_pass, mine_pass       a dream run, until its last pass
@@ -25,8 +26,8 @@ A job is one row of the durable queue in Postgres: a record, a *pipeline* and th
 memory in favour of focused successors, or ends with the states `kept-raw` or `failed`. `promote` stores
 what is worth keeping of a session's scratchpad. `summarize` writes what the oldest turns of a session say
 into its summary, and moves the start of its window behind them; `expire_window` makes that due for all
-turns of an idle session. `publish_document` makes search find a document's new chunks in place of the
-old ones.
+turns of an idle session. `summarize_skill` writes the summary that a skill came without.
+`publish_document` makes search find a document's new chunks in place of the old ones.
 
 A worker *claims* jobs for the time of a lease: each gets a new *lease token*, and the attempt is counted
 and committed before the work begins. The worker holds no transaction open while it works, and records
@@ -82,6 +83,7 @@ class Pipeline(StrEnum):
     ENRICHMENT = "enrichment"
     SUMMARY = "summary"
     IDLE = "idle"
+    SKILL_SUMMARY = "skill_summary"
     PROMOTION = "promotion"
     DREAM = "dream"
     EVALUATION = "evaluation"
@@ -128,6 +130,7 @@ EMBED = Stage("embed", Pipeline.INDEX, "embedding.embed_pending", batch_size=256
 ENRICH = Stage("enrich", Pipeline.ENRICHMENT, "enrichment.enrich_pending", batch_size=16)
 SUMMARIZE = Stage("summarize", Pipeline.SUMMARY, "summary.summarize_pending", batch_size=16)
 EXPIRE_WINDOW = Stage("expire_window", Pipeline.IDLE, "summary.expire_windows", batch_size=50)
+SUMMARIZE_SKILL = Stage("summarize_skill", Pipeline.SKILL_SUMMARY, "summary.summarize_skills", batch_size=16)
 PROMOTE = Stage("promote", Pipeline.PROMOTION, "enrichment.promote_pending", batch_size=16)
 
 DREAM_START = Stage("dream_start", Pipeline.DREAM, "dream.start_due_runs", batch_size=20)
@@ -145,7 +148,7 @@ REMOVE = Stage("remove", Pipeline.REMOVAL, "sweep.finish_removals", batch_size=1
 STAGES = {
     stage.name: stage
     for stage in (
-        *(INDEX, EMBED, ENRICH, PROMOTE, SUMMARIZE, EXPIRE_WINDOW),
+        *(INDEX, EMBED, ENRICH, PROMOTE, SUMMARIZE, EXPIRE_WINDOW, SUMMARIZE_SKILL),
         *(DREAM_START, DREAM_PASS, MINE_START, MINE_PASS, PARSE_DOCUMENT, PUBLISH_DOCUMENT, REMOVE),
     )
 }

@@ -32,6 +32,13 @@ _FIRST_YEAR, _LAST_YEAR = 2, 9998
 _PATH = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _PATH_RULE = "must be segments of ASCII letters, digits, '_' and '-', separated by single '/'"
 _TECHNICAL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]*")
+# Neither white space, nor a control character but NUL, nor one that Unicode tells a font to show nothing for
+# (Default_Ignorable_Code_Point, interlinear annotations, and the empty pattern of Braille).
+_VISIBLE = re.compile(
+    "[^\\s\x01-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _LINE_BREAKING = frozenset({"Cc", "Zl", "Zp"})
 
 
@@ -67,7 +74,7 @@ def _check_path(value: str, field: str, max_length: int) -> str:
 
 def check_path_shape(value: str, field: str) -> None:
     """Raise errors.Invalid if a path is blank, is absolute or has a `..` segment."""
-    if not value.strip():
+    if is_blank(value):
         raise errors.Invalid(field, "must not be blank")
     if value.startswith("/"):
         raise errors.Invalid(field, "must not be absolute (begin with '/')")
@@ -93,9 +100,17 @@ def _shorten_path(path: str) -> str:
     return whole_segments or path[:MAX_CATEGORY_LENGTH]
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a text has no character that anybody could see.
+
+    Zero-width joiners and the like belong to texts in many scripts and are kept. Alone they say nothing.
+    """
+    return _VISIBLE.search(text) is None
+
+
 def check_text(value: str, field: str, max_length: int | None = None, *, allow_blank: bool = False) -> str:
     """Return a text unchanged if every database can store it; `max_length` is in code points."""
-    if not allow_blank and not value.strip():
+    if not allow_blank and is_blank(value):
         raise errors.Invalid(field, "must not be blank")
     if max_length is not None:
         _check_length(value, field, max_length)

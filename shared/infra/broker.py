@@ -82,7 +82,7 @@ class TaskPublisher:
         self._tasks: list[tuple[str, dict[str, str | None], str | None]] = []
         self._lock = threading.Lock()
         self._has_work = threading.Event()
-        self._stopping = False
+        self._is_stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def wake(self, stage: stages.Stage, jobs: int = 1) -> None:
@@ -102,7 +102,7 @@ class TaskPublisher:
 
     def _start_thread(self) -> None:
         with self._lock:
-            if self._thread is None and not self._stopping:
+            if self._thread is None and not self._is_stopping.is_set():
                 self._thread = threading.Thread(
                     target=self._publish_forever, name="task-publisher", daemon=True
                 )
@@ -110,13 +110,13 @@ class TaskPublisher:
 
     def close(self) -> None:
         """Stop publishing. The sweep sends the wake-ups that were not sent."""
-        self._stopping = True
+        self._is_stopping.set()
         self._has_work.set()
         if self._thread is not None:
             self._thread.join(timeout=1)
 
     def _publish_forever(self) -> None:
-        while not self._stopping:
+        while not self._is_stopping.is_set():
             self._has_work.wait()
             self._has_work.clear()
             with self._lock:
@@ -127,7 +127,7 @@ class TaskPublisher:
                 self._send(task, arguments, trace)
             for name, jobs in due_jobs.items():
                 self._send_wake_ups(stages.STAGES[name], jobs, trace_of_stage[name])
-            threading.Event().wait(_INTERVAL_SECONDS)
+            self._is_stopping.wait(_INTERVAL_SECONDS)
 
     def _send_wake_ups(self, stage: stages.Stage, jobs: int, trace: str | None) -> None:
         for _ in range(min(_MAX_WAKE_UPS, -(-jobs // stage.batch_size))):

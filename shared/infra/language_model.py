@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from shared.foundation import config, errors
+from shared.foundation import config, errors, validation
 from shared.foundation.reply_schema import JsonSchema
 from shared.infra.model_endpoint import ModelEndpoint, usage_of
 
@@ -47,9 +47,9 @@ class LanguageModel:
         started. A schema makes valid JSON, not true JSON: the reply is to be checked all the same.
 
         Workers call `shared.platform.spend.metered_calls` instead, which also records the cost. Raises
-        errors.Unavailable if the endpoint cannot serve now, errors.CutOffReply if the reply ends before it
-        is complete, and errors.InvalidModelReply if the response has no text: an empty choice, a refusal
-        or an unknown shape.
+        errors.Unavailable if the endpoint cannot serve now (NotAModelReply if something else has answered),
+        errors.CutOffReply if the reply ends before it is complete, and errors.InvalidModelReply if the
+        response has no text: no choice, an empty one, or a refusal.
         """
         body = {
             "model": self.model,
@@ -71,7 +71,8 @@ class LanguageModel:
         return reply
 
     async def _post(self, body: dict[str, Any]) -> ModelReply:
-        return _parse_reply(await self._endpoint.post("chat/completions", body), self.max_tokens)
+        response = await self._endpoint.post("chat/completions", body, field="choices")
+        return _parse_reply(response, self.max_tokens)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -82,7 +83,7 @@ def _response_format(schema: JsonSchema) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
-def _parse_reply(response: Any, max_tokens: int) -> ModelReply:
+def _parse_reply(response: dict[str, Any], max_tokens: int) -> ModelReply:
     usage = usage_of(response)
     try:
         choice = response["choices"][0]
@@ -94,7 +95,7 @@ def _parse_reply(response: Any, max_tokens: int) -> ModelReply:
         raise errors.CutOffReply("the answer was cut off", usage=usage)
     if refusal:
         raise errors.InvalidModelReply("the model refused", usage=usage)
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or validation.is_blank(text):
         raise errors.InvalidModelReply("the model answered nothing", usage=usage)
     if len(text) > max_tokens * _MAX_CHARACTERS_PER_TOKEN:
         # It would be parsed for minutes, while other work of the process waits.

@@ -29,6 +29,7 @@ _NEVER_SENT = (
     aiohttp.InvalidURL,
     aiohttp.NonHttpUrlClientError,
 )
+_NO_OBJECT = "its response is not a JSON object"
 _MAX_CONNECTIONS = 64
 # Idle connections are closed earlier than by most servers (after 5 s), or a call may hit one that is closing.
 _IDLE_SECONDS = 4
@@ -50,8 +51,8 @@ class ModelIdentity:
 class ModelEndpoint:
     """A client that posts JSON to one base URL.
 
-    It raises errors.Unavailable for failures that are not the request's fault, a response that is no JSON
-    object among them, and errors.InvalidModelReply for all others (`shared.infra.model_failures`).
+    It raises errors.Unavailable for failures that are not the request's fault, a response of something else
+    than a model among them, and errors.InvalidModelReply for all others (`shared.infra.model_failures`).
     """
 
     def __init__(self, name: str, base_url: str, api_key: SecretStr | None, timeout: float) -> None:
@@ -72,29 +73,35 @@ class ModelEndpoint:
         """Tell whether this process got an answer in the last `seconds`."""
         return self._answered_at is not None and time.monotonic() - self._answered_at < seconds
 
-    async def post(self, path: str, body: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
-        """Post `body` and return the JSON object of the response; `timeout` is in seconds."""
+    async def post(
+        self, path: str, body: dict[str, Any], timeout: float | None = None, field: str | None = None
+    ) -> dict[str, Any]:
+        """Post `body` and return the JSON object of the response, which has `field`.
+
+        `timeout` is in seconds.
+        """
         with traces.span(f"POST {path}", "client") as span:
             headers = {HEADER: trace} if (trace := traces.traceparent()) else {}
             status, response_headers, content = await self._send(path, body, headers, timeout)
             span.set_attributes(**{"http.response.status_code": status})
             if failure := model_failures.failure_of(self.name, status, response_headers, content, body):
                 raise failure
-            answer = self._parse(content)
+            answer = self._parse(content, field)
         self._answered_at = time.monotonic()
         return answer
 
-    def _parse(self, content: bytes) -> dict[str, Any]:
+    def _parse(self, content: bytes, field: str | None) -> dict[str, Any]:
         """Return the object of a response.
 
-        Raises errors.Unavailable for anything else: a model's endpoint answers an object whatever it was
-        asked, so the request is not to blame. A page comes from a proxy that has not asked the model.
+        Raises errors.NotAModelReply for anything else: a model's endpoint answers such an object whatever it
+        was asked. A page comes from a proxy that has not asked the model.
         """
         answer = _parse_json(content)
-        if isinstance(answer, dict):
+        if isinstance(answer, dict) and (field is None or field in answer):
             return answer
         is_page = content.lstrip().startswith(b"<")
-        raise errors.Unavailable(self.name, "its response is not a JSON object", may_have_run=not is_page)
+        reason = f"its response has no '{field}'" if isinstance(answer, dict) else _NO_OBJECT
+        raise errors.NotAModelReply(self.name, reason, may_have_run=not is_page)
 
     async def _send(
         self, path: str, body: dict[str, Any], headers: dict[str, str], timeout: float | None

@@ -15,6 +15,7 @@ from shared.foundation.stages import (
     PROMOTE,
     PUBLISH_DOCUMENT,
     SUMMARIZE,
+    SUMMARIZE_SKILL,
 )
 from shared.infra.postgres import Postgres
 from shared.jobs import backlog, model_pauses
@@ -30,6 +31,7 @@ NAMES = {
     PROMOTE.name: "promotion",
     PUBLISH_DOCUMENT.name: "documents",
     SUMMARIZE.name: "summary",
+    SUMMARIZE_SKILL.name: "summary",
 }
 """The names of stages for callers."""
 

@@ -1,58 +1,106 @@
-"""Delete a document with its file and its chunks, or the chunks of versions that it no longer has."""
+"""Delete a document with its file and its chunks, or the chunks of versions that it no longer has.
+
+The row of the document goes at once, and with it all that a caller could read. Of a long one, most chunks are
+left to the job that removes points, some at a time; the receipt says `pending` until it is done.
+"""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
+import uuid_utils
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.foundation import stages
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.stages import Pipeline, RecordKind
 from shared.jobs import queries as job_queries
-from shared.lifecycle import deletion, removal
-from shared.lifecycle.deletion import Deletion
+from shared.jobs import removals
+from shared.lifecycle import erasure, erasure_queries, removal
+from shared.lifecycle.erased_document import CHUNKS, ErasedDocument, embedding_texts
 from shared.lifecycle.removal import Removal
-from shared.memory.documents import chunk_queries, queries, upload
+from shared.memory.documents import chunk_queries, queries
 from shared.memory.documents.document import Document
 from shared.memory.documents.stored_files import FILES
+from shared.platform.auth import rights
+from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
 from shared.search.index import embedding_cache
-from shared.search.text import indexed_text
 
 DROPPED_CHUNKS = 1000
-"""Chunks of replaced versions that are deleted in one transaction."""
-_CHUNKS = removal.points_of(RecordKind.DOCUMENT_CHUNK)
+"""Chunks that are deleted in one transaction: of replaced versions, and with a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedDocument:
+    """Whether there was a document or one of its sources to delete, and the receipt of a document's deletion.
+
+    `state` is `pending` while chunks, points or the file are left, which nobody finds any more.
+    """
+
+    id: str
+    deleted: bool
+    state: str = "done"
+    erasure_id: str | None = None
 
 
 async def delete_document(
     resources: Resources, caller: Caller, document_id: str, source: str | None = None
-) -> bool:
-    """Delete a document for good; return whether there was one. Raises errors.Forbidden for a bound key.
+) -> DeletedDocument:
+    """Delete a document for good, if there is one. Raises errors.Forbidden for a bound key.
 
     With a source, a document that has other sources stays with these, and one without that source as it is.
     """
-    upload.require_right(caller)
+    rights.require_area(caller, Area.TENANT, Action.WRITE)
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         document = await queries.get(connection, caller.tenant, document_id, lock=True)
         if document is None or (source is not None and source not in document.sources):
-            return False
+            return DeletedDocument(document_id, deleted=False)
         if source is not None and len(document.sources) > 1:
             await queries.remove_source(connection, document, source)
-            return True
-        rest = await _delete(connection, document)
-    await removal.work_off(resources, rest)
-    return True
+            await delete_former(connection, caller.tenant, [source])
+            return DeletedDocument(document_id, deleted=True)
+        rest, is_complete = await delete_rows(connection, document)
+        await delete_former(connection, caller.tenant, document.sources)
+    if is_complete:
+        await removal.work_off(resources, rest)
+    else:
+        resources.publisher.wake(stages.REMOVE)
+    receipt = await erasure.read_receipt(resources, caller.tenant, rest.operation_id)
+    return DeletedDocument(document_id, deleted=True, state=receipt["state"], erasure_id=receipt["id"])
 
 
-async def _delete(connection: AsyncConnection, document: Document) -> Removal:
-    tenant, chunks = document.tenant, await chunk_queries.list_other_versions(connection, document, ())
-    rows = Deletion(tenant)
+async def delete_rows(connection: AsyncConnection, document: Document) -> tuple[Removal, bool]:
+    """Delete a locked document, its file, and up to DROPPED_CHUNKS of its chunks.
+
+    Return what is to be removed after the commit, and whether these were all chunks: a job deletes the rest.
+    """
+    tenant, erasure_id, target = document.tenant, str(uuid_utils.uuid7()), ErasedDocument(document.id)
+    rows, counts, is_complete = await target.collect(connection, tenant, DROPPED_CHUNKS)
     rows.subjects[Subject.DOCUMENT] = [document.id]
-    rows.add_items(_CHUNKS, [chunk_id for chunk_id, _ in chunks])
     rows.add_items(FILES, [document.file_id])
-    rows.embedding_texts += _embedding_texts(chunks)
     await job_queries.cancel(connection, tenant, RecordKind.DOCUMENT, [document.id], Pipeline.DOCUMENT)
-    _, rest = await deletion.carry_out(connection, rows)
-    return rest
+    _, rest = await target.erase(connection, rows, erasure_id)
+    digest = await erasure_queries.digest_of(connection, tenant, target.subject, target.id)
+    rest_of = None if is_complete else document.id
+    await erasure_queries.add(connection, tenant, erasure_id, target.subject, digest, rest_of)
+    counts["documents"] = 1
+    await erasure_queries.add_counts(connection, tenant, erasure_id, erasure.all_counts(counts))
+    if not is_complete:
+        await removals.schedule(connection, tenant, erasure_id, 0)
+    return rest, is_complete
+
+
+async def delete_former(
+    connection: AsyncConnection, tenant: str, sources: Sequence[str], *, is_found: bool = True
+) -> None:
+    """Delete the documents that these sources have left, because these are found elsewhere, or nowhere.
+
+    If they are not found yet (`is_found`), only those go that nobody finds either. A job removes the points.
+    """
+    for former in await queries.list_former(connection, tenant, sources):
+        if is_found or former.searchable_version is None:
+            await delete_rows(connection, former)
 
 
 async def drop_other_versions(
@@ -64,15 +112,13 @@ async def drop_other_versions(
     many chunks takes several calls, each in a transaction of its own: nobody waits long for the document.
     """
     tenant = document.tenant
-    chunks = await chunk_queries.list_other_versions(connection, document, kept_versions, DROPPED_CHUNKS)
+    chunks = await chunk_queries.list_other_versions(
+        connection, tenant, document.id, kept_versions, DROPPED_CHUNKS
+    )
     if not chunks:
         return None
     ids = [chunk_id for chunk_id, _ in chunks]
     await chunk_queries.delete_chunks(connection, tenant, ids)
-    rest = await removal.begin(connection, tenant, {_CHUNKS: ids})
-    await embedding_cache.delete_cached(connection, tenant, _embedding_texts(chunks))
+    rest = await removal.begin(connection, tenant, {CHUNKS: ids})
+    await embedding_cache.delete_cached(connection, tenant, embedding_texts(chunks))
     return rest
-
-
-def _embedding_texts(chunks: Sequence[tuple[str, str]]) -> list[str]:
-    return [indexed_text.embedding_text(text) for _, text in chunks]

@@ -57,12 +57,13 @@ async def delete_triple(resources: Resources, caller: Caller, triple_id: str) ->
     return True
 
 
-async def delete_triple_rows(connection: AsyncConnection, triple: Triple) -> None:
-    """Delete a locked triple, and store a tombstone of what it says."""
+async def delete_triple_rows(connection: AsyncConnection, triple: Triple, *, entombs: bool = True) -> None:
+    """Delete a locked triple, and store a tombstone of what it says unless it may be said by a dream yet."""
     rows = Deletion(triple.tenant)
     deletion.add_triples(rows, [triple.id])
-    words = (triple.subject, triple.predicate, triple.object)
-    await tombstones.add(connection, triple.scope, [words])
+    if entombs:
+        words = (triple.subject, triple.predicate, triple.object)
+        await tombstones.add(connection, triple.scope, [words])
     await deletion.carry_out(connection, rows)
 
 

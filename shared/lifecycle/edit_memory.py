@@ -1,4 +1,4 @@
-"""Edit a memory by hand, with the preference that was learnt with it: that goes on saying the same."""
+"""Edit a memory by hand, with what follows it: the preference that was learnt with it, and the graph."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.jobs.job import Job
-from shared.lifecycle import deletion, removal
+from shared.lifecycle import closed_facts, deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
 from shared.memory.longterm import revert as memory_revert
@@ -66,7 +66,11 @@ class _Followers:
     rest: Removal | None = None
 
     async def follow(self, connection: AsyncConnection, before: Memory, after: Memory) -> None:
-        """Rewrite what was learnt with a memory; delete it if the text is too long for a rule."""
+        """Rewrite what was learnt with a memory; delete it if the text is too long for a rule.
+
+        What the graph says because of it holds as long as the memory does.
+        """
+        await closed_facts.follow(connection, before, after)
         if after.content == before.content:
             return
         if len(after.content) <= MAX_DESCRIPTION:

@@ -25,6 +25,7 @@ from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.jobs import removals
 from shared.lifecycle import erasure_queries, removal
 from shared.lifecycle.deletion import Deletion
+from shared.lifecycle.erased_document import ErasedDocument
 from shared.lifecycle.erased_rows import Owner
 from shared.lifecycle.matching_rows import Matching
 from shared.lifecycle.removal import Removal
@@ -39,7 +40,7 @@ _COUNTED = (
     *("memories", "archived", "history", "sessions", "feedback", "turns", "observations", "snippets"),
     *("dream_runs", "stored_responses", "anonymised_charges", "texts", "files", "pinned_texts"),
     *("business_context_lines", "preferences", "playbooks"),
-    *("skills", "skill_files", "entities", "triples"),
+    *("skills", "skill_files", "entities", "triples", "documents", "document_chunks"),
     *("working_entries", "scratch_stores", "points"),
 )
 _STORES = ("postgres", removal.REDIS, removal.QDRANT)
@@ -110,7 +111,7 @@ async def count_matching(resources: Resources, scope: Scope, matching: Matching)
         "digest": digest.hex(),
         "created_at": None,
         "state": "dry_run",
-        "erased": _receipt(counts),
+        "erased": all_counts(counts),
         "stores": dict.fromkeys(_STORES, "untouched"),
         "agent_id": scope.agent_id,
         "user_id": scope.user_id,
@@ -121,11 +122,11 @@ async def get_receipt(resources: Resources, caller: Caller, erasure_id: str) -> 
     """Return the receipt of an erasure as it is now.
 
     Raises errors.NotFound for an unknown one. A bound key may read those of its own user or agent, and a key
-    without the right `admin` those of deletions by a filter (else errors.Forbidden).
+    without the right `admin` those of deletions by a filter and of documents (else errors.Forbidden).
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         row = await erasure_queries.get(connection, caller.tenant, erasure_id)
-        if row is None or row["subject"] != Subject.MEMORY:
+        if row is None or row["subject"] not in {Subject.MEMORY, Subject.DOCUMENT}:
             caller.require_right("admin")
         digests = [] if row is None else [bytes(row["digest"]).hex(), *row["owner_digests"]]
         for field, value in caller.bindings.items():
@@ -133,7 +134,7 @@ async def get_receipt(resources: Resources, caller: Caller, erasure_id: str) -> 
             digest = await erasure_queries.digest_of(connection, caller.tenant, subject, value)
             if digest.hex() not in digests:
                 raise errors.NotFound(f"no erasure '{erasure_id}'")
-    return await _read_receipt(resources, caller.tenant, erasure_id)
+    return await read_receipt(resources, caller.tenant, erasure_id)
 
 
 async def _erase(resources: Resources, tenant: str, target: Target) -> Receipt:
@@ -144,7 +145,7 @@ async def _erase(resources: Resources, tenant: str, target: Target) -> Receipt:
         await removal.work_off(resources, rest)
     async with resources.postgres.for_tenant(tenant) as connection:
         row = await erasure_queries.find_last(connection, tenant, digest)
-    return await _read_receipt(resources, tenant, row["id"] if row else "")
+    return await read_receipt(resources, tenant, row["id"] if row else "")
 
 
 @repeated_after_deadlock
@@ -180,11 +181,11 @@ async def _begin(
         await erasure_queries.request_again(connection, tenant, erasure_id)
     else:
         await erasure_queries.add(connection, tenant, erasure_id, target.subject, digest, None, owners)
-    await erasure_queries.add_counts(connection, tenant, erasure_id, _receipt(counts + deleted_counts))
+    await erasure_queries.add_counts(connection, tenant, erasure_id, all_counts(counts + deleted_counts))
     return rest
 
 
-def _receipt(counts: Counter[str]) -> dict[str, int]:
+def all_counts(counts: Counter[str]) -> dict[str, int]:
     """Return the numbers by all names of the receipt. The other databases add to some of them later."""
     return dict.fromkeys(_COUNTED, 0) | counts
 
@@ -206,7 +207,7 @@ async def _erase_batch(resources: Resources, tenant: str, erasure_id: str) -> bo
         await removals.lock_subject(connection, tenant, target.subject, target.id)
         rows, counts, is_complete = await target.collect(connection, tenant, _BATCH)
         deleted_counts, _ = await target.erase(connection, rows, erasure_id)
-        await erasure_queries.add_counts(connection, tenant, erasure_id, _receipt(counts + deleted_counts))
+        await erasure_queries.add_counts(connection, tenant, erasure_id, all_counts(counts + deleted_counts))
         if is_complete:
             await erasure_queries.end_rows(connection, tenant, erasure_id)
         return not is_complete
@@ -215,10 +216,13 @@ async def _erase_batch(resources: Resources, tenant: str, erasure_id: str) -> bo
 def _target_of(subject: str, subject_id: str, requested_at: datetime) -> Target:
     if subject == Subject.MEMORY:
         return Matching.from_id(subject_id, requested_at)
+    if subject == Subject.DOCUMENT:
+        return ErasedDocument(subject_id)
     return Owner(Subject(subject), subject_id)
 
 
-async def _read_receipt(resources: Resources, tenant: str, erasure_id: str) -> Receipt:
+async def read_receipt(resources: Resources, tenant: str, erasure_id: str) -> Receipt:
+    """Return the receipt of an erasure or deletion as it is now. Raises errors.NotFound for no known one."""
     async with resources.postgres.for_tenant(tenant) as connection:
         row = await erasure_queries.get(connection, tenant, erasure_id)
         if row is None:

@@ -1,4 +1,4 @@
-"""The table of erasures: the receipts of what was erased or deleted by a filter, without any names."""
+"""The table of erasures: receipts of what was erased or deleted by a filter, and of documents: no names."""
 
 from sqlalchemy import Column, DateTime, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, func, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -11,7 +11,7 @@ erasure = Table(
     metadata,
     Column("tenant", Text, nullable=False, info=no_content("the tenant")),
     Column("id", Text, nullable=False, info=no_content("a random id")),
-    Column("subject", Text, nullable=False, info=no_content("`user`, `agent` or `memory`")),
+    Column("subject", Text, nullable=False, info=no_content("`user`, `agent`, `memory` or `document`")),
     Column(
         "digest",
         LargeBinary,

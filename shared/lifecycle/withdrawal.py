@@ -24,7 +24,7 @@ from shared.foundation.content import Subject
 from shared.foundation.stages import RecordKind
 from shared.jobs import summary_jobs
 from shared.jobs.job import Job
-from shared.lifecycle import deletion, removal
+from shared.lifecycle import closed_facts, deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
 from shared.memory.longterm import index_document as memory_document
@@ -134,7 +134,7 @@ async def _forget_playbooks(connection: AsyncConnection, withdrawal: Withdrawal)
 async def _forget_memories(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
     """Delete the memories that come from the turns alone; the others lose these sources.
 
-    What a deleted memory had replaced is valid again.
+    What a deleted memory had replaced is valid again, and so is what the graph said because of it.
     """
     tenant, actor = withdrawal.session.tenant, withdrawal.actor
     closed = await replaced.lock(connection, tenant, withdrawal.turn_keys)
@@ -142,6 +142,8 @@ async def _forget_memories(connection: AsyncConnection, withdrawal: Withdrawal) 
     await deletion.add_memories(connection, withdrawal.rows, [memory.id for memory in withdrawn.gone])
     reopened = await replaced.reopen(connection, actor, closed, withdrawn.gone)
     withdrawal.changed_memories += [*withdrawn.kept, *reopened]
+    for memory in reopened:
+        await closed_facts.restore(connection, memory.scope, [memory.id])
 
 
 async def _forget_graph(connection: AsyncConnection, withdrawal: Withdrawal) -> None:

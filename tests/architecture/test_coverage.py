@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 _ROW = re.compile(r"^\| (?P<row>[A-Z]{2}\d+[a-z]?|[A-Z][\w ,]*) \| (?P<what>[^|]+) \| (?P<tests>[^|]+) \|$")
@@ -32,6 +33,7 @@ def _rows(repository: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         yield match["row"], [(path, name) for path, name in _TEST.findall(match["tests"])]
 
 
+@cache
 def _tests(path: Path) -> set[str]:
     if not path.is_file():
         return set()

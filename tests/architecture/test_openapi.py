@@ -1,6 +1,8 @@
 """The OpenAPI document is clean enough to generate a client from it; its examples are what it says."""
 
 import copy
+import json
+import re
 from typing import Any
 
 import jsonschema
@@ -12,6 +14,24 @@ from tests.architecture import openapi_rules
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     return openapi_rules.document()
+
+
+@pytest.fixture(scope="module")
+def part(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a few routes, with the schemas that they need: the whole takes seconds to check."""
+    paths = {path: document["paths"][path] for path in ("/v1/memories", "/v1/memories/{memory_id}")}
+    schemas = document["components"]["schemas"]
+    needed: set[str] = set()
+    waiting = _named_schemas(paths)
+    while waiting:
+        needed.add(name := waiting.pop())
+        waiting |= _named_schemas(schemas[name]) - needed
+    components = document["components"] | {"schemas": {name: schemas[name] for name in sorted(needed)}}
+    return document | {"paths": paths, "components": components}
+
+
+def _named_schemas(content: Any) -> set[str]:
+    return set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(content)))
 
 
 def test_the_document_breaks_no_rule(document: dict[str, Any]) -> None:
@@ -44,8 +64,9 @@ def test_each_example_of_a_body_fits_its_schema(document: dict[str, Any]) -> Non
         (lambda operation: operation["responses"]["201"].pop("description"), "description"),
     ],
 )
-def test_each_rule_notices_what_breaks_it(document: dict[str, Any], change: Any, rule: str) -> None:
-    changed = copy.deepcopy(document)
+def test_each_rule_notices_what_breaks_it(part: dict[str, Any], change: Any, rule: str) -> None:
+    assert list(openapi_rules.violations(part)) == []
+    changed = copy.deepcopy(part)
     change(changed["paths"]["/v1/memories"]["post"])
     assert any(rule in violation for violation in openapi_rules.violations(changed))
 

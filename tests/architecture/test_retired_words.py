@@ -8,6 +8,7 @@ memory, a periodic task. Names are split at underscores and at camel-case humps,
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.architecture.tree import tracked
@@ -25,6 +26,7 @@ EXCEPTIONS = {
 }
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md", "deploy/**.md")
 
+_FIRST_PART = re.compile("|".join({word[0] for word in WORDS}), re.IGNORECASE)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _METRIC_OR_TASK = re.compile(r"loci_\w+|(?:enrichment|embedding|summary|dream|sweep)\.\w+")
 _NAMES_AN_EVENT_OR_COUNTER = {
@@ -55,8 +57,11 @@ def test_a_retired_word_is_found_as_a_whole_part_only() -> None:
     assert retired_words("heartbeat, monitoring, String, clockwise") == []
 
 
+@cache
 def retired_words(text: str) -> list[str]:
     """Return the retired words in a name or a text."""
+    if not _FIRST_PART.search(text):
+        return []
     # Postgres's function of that name is not ours to rename.
     parts = [part.lower() for part in _PART.findall(text.replace("clock_timestamp", ""))]
     return [

@@ -23,22 +23,28 @@ EXCEPTIONS = {
 _WRITE = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+(\w+)")
 
 
-def test_statements_stand_in_files_of_statements(repository: Path) -> None:
+@pytest.fixture(scope="module")
+def modules(repository: Path) -> dict[str, ast.Module]:
+    return {
+        path.relative_to(repository).as_posix(): ast.parse(path.read_text()) for path in sources(repository)
+    }
+
+
+def test_statements_stand_in_files_of_statements(modules: Mapping[str, ast.Module]) -> None:
     assert not [
         f"{name}:{line}"
-        for name, tree in _modules(repository)
+        for name, tree in modules.items()
         if not _is_for_statements(name) and not _exception(name)
         for line in _statements(tree)
     ]
 
 
-def test_every_exception_is_needed(repository: Path) -> None:
-    used = {_exception(name) for name, tree in _modules(repository) if any(_statements(tree))}
+def test_every_exception_is_needed(modules: Mapping[str, ast.Module]) -> None:
+    used = {_exception(name) for name, tree in modules.items() if any(_statements(tree))}
     assert used - {None} == set(EXCEPTIONS)
 
 
-def test_only_the_package_that_owns_a_table_writes_it(repository: Path) -> None:
-    modules = dict(_modules(repository))
+def test_only_the_package_that_owns_a_table_writes_it(modules: Mapping[str, ast.Module]) -> None:
     owners = {
         table: _folder(name)
         for name, tree in modules.items()
@@ -71,11 +77,6 @@ def test_a_method_of_the_same_name_is_no_statement() -> None:
     )
 
 
-def _modules(repository: Path) -> Iterator[tuple[str, ast.Module]]:
-    for path in sources(repository):
-        yield path.relative_to(repository).as_posix(), ast.parse(path.read_text())
-
-
 def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
@@ -92,11 +93,10 @@ def _exception(name: str) -> str | None:
 
 def _statements(tree: ast.Module) -> Iterator[int]:
     """Yield the line of every call that makes a statement."""
-    constructors = {
-        alias for alias, (module, name) in _imports(tree).items() if _makes_statements(module, name)
-    }
-    bases = {alias for alias, (module, _) in _imports(tree).items() if module.endswith(".table")}
-    bases |= {alias for alias, (module, name) in _imports(tree).items() if name == module == "sqlalchemy"}
+    imports = _imports(tree)
+    constructors = {alias for alias, (module, name) in imports.items() if _makes_statements(module, name)}
+    bases = {alias for alias, (module, _) in imports.items() if module.endswith(".table")}
+    bases |= {alias for alias, (module, name) in imports.items() if name == module == "sqlalchemy"}
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in constructors:

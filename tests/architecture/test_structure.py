@@ -1,8 +1,11 @@
 """Functions, files and module docstrings are short, and names say what is inside."""
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median, quantiles
+
+import pytest
 
 from tests.architecture.tree import functions, length, sources
 
@@ -11,14 +14,21 @@ VAGUE_FILES = {"utils", "util", "common", "helpers", "helper", "base", "manager"
 VAGUE_CLASSES = ("Service", "Manager", "Helper")
 
 
-def test_no_function_is_over_50_lines_and_most_are_much_shorter(repository: Path) -> None:
+@pytest.fixture(scope="module")
+def modules(repository: Path) -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in sources(repository)}
+
+
+def test_no_function_is_over_50_lines_and_most_are_much_shorter(
+    repository: Path, modules: Mapping[Path, ast.Module]
+) -> None:
+    all_functions = [(path, function) for path, tree in modules.items() for function in functions(tree)]
     lengths = {
         f"{path.relative_to(repository)}::{function.name}": (function.end_lineno or 0) - function.lineno + 1
-        for path in sources(repository)
-        for function in functions(path)
+        for path, function in all_functions
     }
     assert not {name: lines for name, lines in lengths.items() if lines > MAX_FUNCTION_LINES}
-    bodies = [length(function) for path in sources(repository) for function in functions(path)]
+    bodies = [length(function) for _, function in all_functions]
     assert median(bodies) <= 8
     assert quantiles(bodies, n=10)[-1] <= 25
 
@@ -32,8 +42,10 @@ def _count_lines(path: Path) -> int:
     return len(path.read_text().splitlines())
 
 
-def test_every_module_has_a_docstring_of_at_most_25_lines(repository: Path) -> None:
-    docstrings = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in sources(repository)}
+def test_every_module_has_a_docstring_of_at_most_25_lines(
+    repository: Path, modules: Mapping[Path, ast.Module]
+) -> None:
+    docstrings = {path: ast.get_docstring(tree) or "" for path, tree in modules.items()}
     assert not [str(path) for path, docstring in docstrings.items() if not docstring]
     # The docstring of `stages` shows the pipelines as a picture.
     with_picture = repository / "shared" / "foundation" / "stages.py"
@@ -41,12 +53,12 @@ def test_every_module_has_a_docstring_of_at_most_25_lines(repository: Path) -> N
     assert not {str(path) for path in long - {with_picture}}
 
 
-def test_no_file_or_class_has_a_name_that_fits_anything(repository: Path) -> None:
-    files = [path for path in sources(repository) if path.stem in VAGUE_FILES]
+def test_no_file_or_class_has_a_name_that_fits_anything(modules: Mapping[Path, ast.Module]) -> None:
+    files = [path for path in modules if path.stem in VAGUE_FILES]
     classes = [
         f"{path}::{node.name}"
-        for path in sources(repository)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, tree in modules.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name.endswith(VAGUE_CLASSES)
     ]
     assert not files

@@ -1,9 +1,11 @@
 """Variables are named after what they hold, and modules keep their names when they are imported."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 from tests.architecture.tree import PACKAGES, tracked
 
@@ -17,22 +19,31 @@ ALIASES = {
 _OWN = {*PACKAGES, "tests", "benchmarks"}
 
 
-def test_no_variable_has_a_name_that_says_nothing_about_its_value(repository: Path) -> None:
+@pytest.fixture(scope="module")
+def modules(repository: Path) -> dict[str, ast.Module]:
+    return {
+        str(path.relative_to(repository)): ast.parse(path.read_text()) for path in tracked(repository, "*.py")
+    }
+
+
+def test_no_variable_has_a_name_that_says_nothing_about_its_value(modules: Mapping[str, ast.Module]) -> None:
     assert not [
-        f"{path.relative_to(repository)}:{line}: {name}"
-        for path in tracked(repository, "*.py")
-        for line, name in _assigned_names(ast.parse(path.read_text()))
+        f"{path}:{line}: {name}"
+        for path, tree in modules.items()
+        for line, name in _assigned_names(tree)
         if name in UNNAMED
     ]
 
 
-def test_no_module_is_imported_under_a_name_without_its_own(repository: Path) -> None:
+def test_no_module_is_imported_under_a_name_without_its_own(
+    repository: Path, modules: Mapping[str, ast.Module]
+) -> None:
     """Of a name of several words the last is enough: `index_document as memory_document`."""
     allowed = {(alias, module) for alias, module, _ in ALIASES}
     assert not [
-        f"{path.relative_to(repository)}: {module} as {alias}"
-        for path in tracked(repository, "*.py")
-        for module, alias in _module_aliases(repository, ast.parse(path.read_text()))
+        f"{path}: {module} as {alias}"
+        for path, tree in modules.items()
+        for module, alias in _module_aliases(repository, tree)
         if module.rpartition("_")[2] not in alias and (alias, module) not in allowed
     ]
 

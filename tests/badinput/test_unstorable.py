@@ -28,13 +28,17 @@ async def test_no_string_of_any_body_may_hold_text_that_a_database_cannot_store(
         for method, path, schema in _json_bodies(document):
             for body in _spoilt_bodies(document, schema):
                 response = await gateway.send(method, _fill_path(path), body)
+                request_count += 1
+                if path == _TOOL:  # the arguments are a model's, which reads the answer
+                    assert response.json()["is_error"], response.text
+                    assert "must not contain NUL or lone surrogates" in response.json()["content"]
+                    continue
                 refused = 200 if path == "/v1/batch" else 422
                 assert response.status_code in {422, refused}, f"{method} {path} {body!r}: {response.text}"
                 if path.endswith("/batch") and "results" in response.json():
                     assert all(result["status"] == 422 for result in response.json()["results"])
                 else:
                     problem.parse_problem(response)
-                request_count += 1
     assert request_count > 60
 
 
@@ -49,7 +53,12 @@ def _json_bodies(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str,
 _IDS = {"session_id": "talk", "key": "session/talk/k", "name": "memory-rules"}
 
 
+_TOOL = "/v1/tools/{name}"
+
+
 def _fill_path(path: str) -> str:
+    if path == _TOOL:
+        return "/v1/tools/memory_add"
     return re.sub(r"{(\w+)}", lambda match: _IDS.get(match[1], "0" * 12), path)
 
 

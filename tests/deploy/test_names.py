@@ -273,3 +273,37 @@ def test_the_build_context_contains_only_what_the_image_needs() -> None:
         *("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock"),
         *("services", "workers", "shared", "migrations"),
     }
+
+
+# ── The names under which /mcp may be reached ──
+
+
+def _mcp_hosts(value: str) -> set[str]:
+    return set(config.load(mcp_hosts=value).mcp_host_list)
+
+
+def test_mcp_may_be_reached_by_each_name_of_the_service_and_by_a_forwarded_port(
+    rendered: list[Object],
+) -> None:
+    [settings] = [
+        manifest["data"]
+        for manifest in rendered
+        if manifest["kind"] == "ConfigMap" and "LOCI_MCP_HOSTS" in manifest["data"]
+    ]
+    [service] = [
+        manifest["metadata"]
+        for manifest in rendered
+        if manifest["kind"] == "Service" and manifest["metadata"]["name"] == "loci-gateway"
+    ]
+    name, namespace = service["name"], service["namespace"]
+    of_service = {name, f"{name}.{namespace}", f"{name}.{namespace}.svc"}
+    hosts = _mcp_hosts(settings["LOCI_MCP_HOSTS"])
+    assert hosts >= of_service | {f"{name}.{namespace}.svc.cluster.local", "127.0.0.1", "localhost"}
+    assert "*" not in hosts
+
+
+def test_mcp_may_be_reached_by_the_name_of_the_container_unless_the_example_is_changed() -> None:
+    value = _compose()["gateway"]["environment"]["LOCI_MCP_HOSTS"]
+    default = re.fullmatch(r"\$\{LOCI_MCP_HOSTS:-(.+)\}", value)
+    assert default is not None
+    assert _mcp_hosts(default[1]) == {"gateway", "127.0.0.1", "localhost", "[::1]"}

@@ -21,12 +21,15 @@ AWAY: dict[str, Behaviour] = {
     "gone": behaviours.Status(502),
     "hangup": behaviours.Drop(),
     "cut": behaviours.Cut(),
-    "page": behaviours.Garbage(),
-    "void": behaviours.Garbage(""),
+}
+# Answers of something that stands in the model's place, and why the memory fails when others are answered.
+FOREIGN: dict[str, tuple[Behaviour, str]] = {
+    "page": (behaviours.Garbage(), "not a JSON object"),
+    "void": (behaviours.Garbage(""), "not a JSON object"),
+    "shapeless": (behaviours.WrongShape(), "has no 'choices'"),
 }
 # Replies that cannot be used, and why the memory then fails. The model is asked twice.
 UNUSABLE: dict[str, tuple[Behaviour, str]] = {
-    "shapeless": (behaviours.WrongShape(), "unknown shape"),
     "choiceless": (behaviours.EmptyChoices(), "unknown shape"),
     "refused": (behaviours.Refusal(), "refused"),
     "mute": (behaviours.Reply(" "), "answered nothing"),
@@ -51,14 +54,19 @@ async def test_every_failure_of_the_model_is_stored_with_its_reason_and_the_memo
     models: ModelServer,
     report: Callable[[RunFigures], None],
 ) -> None:
-    unusable = {word: behaviour for word, (behaviour, _) in UNUSABLE.items()} | CUT_OFF
+    unusable = {word: behaviour for word, (behaviour, _) in (UNUSABLE | FOREIGN).items()} | CUT_OFF
     lasting = {f"{word}zz": plan for word, plan in (unusable | GOOD).items()}
     passing = {f"{word}zz": plan for word, plan in AWAY.items()}
     faults = unusable | AWAY
     models.chat_default = ByWord(lasting | passing, behaviours.Reply("[]"))
     # No process is killed here. A short lease on a busy machine would give jobs another reason for failing.
     fleet = make_fleet(
-        llm_base_url=models.url, llm_model="m", job_max_attempts=ATTEMPTS, llm_concurrency=16, job_lease=30
+        llm_base_url=models.url,
+        llm_model="m",
+        job_max_attempts=ATTEMPTS,
+        llm_concurrency=16,
+        job_lease=30,
+        model_probe_interval=0.2,
     )
     for role in ("work", "beat"):
         fleet.start(role)
@@ -80,6 +88,11 @@ async def test_every_failure_of_the_model_is_stored_with_its_reason_and_the_memo
         assert memory["state"] == "failed", word
         assert reason in memory["failure_reason"], word
         assert _count_calls(models, word) == 2, word
+    for word, (_, reason) in FOREIGN.items():
+        memory = await _load_memory(history, saves[word])
+        assert memory["state"] == "failed", word
+        assert reason in memory["failure_reason"], word
+        assert _count_calls(models, word) >= ATTEMPTS, word
     for word in CUT_OFF:
         assert (await _load_memory(history, saves[word]))["failure_reason"] == "answer cut off", word
     for word in AWAY:

@@ -1,7 +1,8 @@
 """What a bound key may do, restated as a table: by kind of record, kind of key, and whose the record is.
 
 A cell says what the key may do with a record: `rw`, `r` (writing is a 403), `-` (it answers as if the
-record did not exist) or `x` (a 403: the key may do nothing of the kind). Nothing here is taken from the code.
+record did not exist), `r-` (reading; a write answers so) or `x` (a 403: the key may do nothing of the kind).
+Nothing here is taken from the code.
 """
 
 from typing import NamedTuple
@@ -68,11 +69,12 @@ _ROWS = {
         agent and user  rw  r   -   -   -
         namespace       r   r   r   r   r
     """,
+    # A write must not tell whether somebody else has opened it.
     "working memory that nobody opened": """
         unbound         rw  rw  rw  rw  rw
-        agent           r   r   r   r   r
-        user            r   r   r   r   r
-        agent and user  r   r   r   r   r
+        agent           r-  r-  r-  r-  r-
+        user            r-  r-  r-  r-  r-
+        agent and user  r-  r-  r-  r-  r-
         namespace       r   r   r   r   r
     """,
     # Profiles, keys, texts and files. The request names the agent, so a refusal reveals nothing.
@@ -119,6 +121,7 @@ def _parse(rows: str) -> dict[tuple[str, str], str]:
     return cells
 
 
+READABLE = {"r", "r-", "rw"}
 CELLS = {area: _parse(rows) for area, rows in _ROWS.items()}
 
 

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from qdrant_client import models
 
 from tests.isolation import sample_tenant
 from tests.isolation.asking import contains_secret
@@ -64,28 +63,22 @@ def _found(response: httpx.Response) -> Any:
 async def _forge(stack: IsolationStack, kind: str, tenant: str) -> int:
     """Copy the owner's points under another tenant's name, and return their number."""
     collection = await _collection_name(stack, kind)
-    tenant_condition = models.FieldCondition(
-        key="tenant", match=models.MatchValue(value=stack.gateway.tenant)
-    )
-    records, _ = await stack.inspector.qdrant.scroll(
-        collection, models.Filter(must=[tenant_condition]), limit=1000, with_vectors=True
-    )
-    points = [_copy_for_tenant(record, tenant) for record in records]
-    await stack.inspector.qdrant.upsert(collection, points, wait=True)
+    tenant_condition = {"key": "tenant", "match": {"value": stack.gateway.tenant}}
+    body = {"filter": {"must": [tenant_condition]}, "limit": 1000, "with_payload": True, "with_vector": True}
+    found = await stack.inspector.ask_qdrant("POST", f"collections/{collection}/points/scroll", body)
+    points = [
+        {"id": str(uuid4()), "vector": point["vector"], "payload": point["payload"] | {"tenant": tenant}}
+        for point in found["points"]
+    ]
+    await stack.inspector.ask_qdrant("PUT", f"collections/{collection}/points?wait=true", {"points": points})
     return len(points)
 
 
-def _copy_for_tenant(record: models.Record, tenant: str) -> models.PointStruct:
-    payload = (record.payload or {}) | {"tenant": tenant}
-    vector: Any = record.vector or {}
-    return models.PointStruct(id=str(uuid4()), vector=vector, payload=payload)
-
-
 async def _collection_name(stack: IsolationStack, kind: str) -> str:
-    collections = (await stack.inspector.qdrant.get_collections()).collections
+    collections = (await stack.inspector.ask_qdrant("GET", "collections"))["collections"]
     prefix = f"{stack.settings.prefix}_{kind}_"
-    (name,) = [collection.name for collection in collections if collection.name.startswith(prefix)]
-    return name
+    (name,) = [row["name"] for row in collections if row["name"].startswith(prefix)]
+    return str(name)
 
 
 async def _search(stack: IsolationStack, client: httpx.AsyncClient, kind: str) -> httpx.Response:

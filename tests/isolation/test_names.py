@@ -72,6 +72,37 @@ async def test_an_id_that_differs_in_case_alone_is_taken_and_says_nothing_about_
     assert (await _read(ada, f"session/{name}")).json()["value"] == NOTE["value"]
 
 
+@pytest.mark.parametrize("bound", BINDINGS[:3], ids=str)
+@pytest.mark.parametrize("kind", ["session", "patrol", "subagent"])
+async def test_a_write_does_not_tell_whether_another_has_a_namespace_of_a_name_or_what_it_holds(
+    gateway: Gateway, ada: httpx.AsyncClient, bound: dict[str, str], kind: str
+) -> None:
+    foreign, unknown = _name(), _name()
+    await _open(ada, kind=kind, id=foreign, name=foreign)
+    assert (await _write(ada, f"{kind}/{foreign}")).status_code == 200
+    version = (await _read(ada, f"{kind}/{foreign}")).headers["etag"]
+    async with await gateway.new_client(**bound) as client:
+        for headers in ({}, {"if-match": version}, {"if-none-match": "*"}, {"if-match": "*"}):
+            answers = set()
+            for name, key in ((foreign, "note"), (foreign, "none"), (unknown, "note")):
+                path = f"/v1/working/{kind}/{name}/{key}"
+                responses = [
+                    await client.delete(path, headers=headers),
+                    await client.put(path, json=NOTE, headers=headers),
+                    await client.delete("/v1/working", params={"prefix": f"{kind}/{name}"}),
+                    *([] if "if-none-match" in headers else [await _append(client, path, headers)]),
+                ]
+                texts = [response.text.replace(name, "…").replace(key, "…") for response in responses]
+                answers.add(tuple(texts))
+                assert [response.status_code for response in responses] == [404] * len(responses), texts
+            assert len(answers) == 1, answers
+    assert (await _read(ada, f"{kind}/{foreign}")).headers["etag"] == version
+
+
+async def _append(client: httpx.AsyncClient, path: str, headers: dict[str, str]) -> httpx.Response:
+    return await client.patch(path, json={"append": "!"}, headers=headers)
+
+
 async def test_of_many_who_open_one_id_at_once_one_gets_it(gateway: Gateway) -> None:
     for _ in range(10):
         name = _name()
@@ -118,7 +149,7 @@ async def test_what_is_written_where_nobody_opened_anything_is_common_until_an_u
     fields = {"kind": kind, "id": name, "name": name}
     assert (await _write(gateway.client, f"{kind}/{name}")).status_code == 200
     assert (await _read(ada, f"{kind}/{name}")).status_code == 200
-    assert (await _write(ada, f"{kind}/{name}")).status_code == 403
+    assert (await _write(ada, f"{kind}/{name}")).status_code == 404
     _assert_taken(await _open(ada, **fields), "id" if kind == "session" else "name", name)
     assert (await _read(ada, f"{kind}/{name}")).status_code == 200
     given = await _open(gateway.client, **fields, agent_id="inn", user_id="ada")
@@ -132,7 +163,7 @@ async def test_an_empty_namespace_that_nobody_opened_is_a_bound_keys_for_the_ope
     ada: httpx.AsyncClient,
 ) -> None:
     name = _name()
-    assert (await _write(ada, f"patrol/{name}")).status_code == 403
+    assert (await _write(ada, f"patrol/{name}")).status_code == 404
     assert (await _open(ada, kind="patrol", name=name)).status_code == 201
     assert (await _write(ada, f"patrol/{name}")).status_code == 200
 
@@ -216,7 +247,7 @@ async def test_the_sweep_forgets_owners_of_empty_namespaces_without_sessions(
     assert await retention.forget_empty_namespaces(gateway.resources, gateway.tenant) >= 1
     assert await retention.forget_empty_namespaces(gateway.resources, gateway.tenant) == 0
     statuses = {what: (await _write(ada, f"patrol/{name}")).status_code for what, name in names.items()}
-    assert statuses == {"open": 200, "empty": 403, "full": 200}
+    assert statuses == {"open": 200, "empty": 404, "full": 200}
 
 
 async def test_erasing_a_user_takes_its_patrols_from_it(gateway: Gateway) -> None:

@@ -32,7 +32,16 @@ from tests.isolation.rights_cases import (
     RecordCase,
     scope_call,
 )
-from tests.isolation.rights_table import AGENT, KEYS, OTHER_AGENT, OTHER_USER, OWNERS, USER, may
+from tests.isolation.rights_table import (
+    AGENT,
+    KEYS,
+    OTHER_AGENT,
+    OTHER_USER,
+    OWNERS,
+    READABLE,
+    USER,
+    may,
+)
 from tests.isolation.rights_world import World, new_name
 
 # A request names their owner, and a user's key reads the agent's, too.
@@ -127,7 +136,7 @@ async def _ask(
 ) -> None:
     response = await send(client, route, call)
     text = f"{route} of {owner}: {response.status_code} {response.text}"
-    if cell == "rw" or (cell == "r" and not case.writes):
+    if cell == "rw" or (cell in READABLE and not case.writes):
         # A run that has not ended yet can't be undone, nothing is enriched without a model, and what has no
         # user is not mined.
         is_conflict = route.endswith(("/undo", "/enrich", "/mine")) and response.status_code == 409
@@ -233,7 +242,7 @@ async def test_a_list_shows_what_the_table_lets_a_key_read(
     words = {name: await world.words(owner) for name, owner in OWNERS.items()}
     if not case.has_words:
         words = {name: await world.run(owner) for name, owner in OWNERS.items()}
-    readable = {name for name in OWNERS if may(case.area, key, name) in {"r", "rw"}}
+    readable = {name for name in OWNERS if may(case.area, key, name) in READABLE}
     async with await gateway.new_client(**KEYS[key]) as client:
         for name, owner in OWNERS.items():
             response = await send(client, route, _list_call(case.body, case.query, owner.scope()))
@@ -261,7 +270,7 @@ async def test_working_memory_is_listed_and_searched_as_the_table_says(
         for area in WORKING_AREAS
         for name, owner in OWNERS.items()
     }
-    expected = {place for place in words if may(place[0], key, place[1]) in {"r", "rw"}}
+    expected = {place for place in words if may(place[0], key, place[1]) in READABLE}
     async with await gateway.new_client(**KEYS[key]) as client:
         for prefix in ("session", "patrol", "subagent"):
             listed = await client.get("/v1/working", params={"prefix": prefix})

@@ -31,22 +31,30 @@ _CHECKS = ("check", "require", "ensure", "lock", "raise")
 class Mutant:
     """One changed place: what changed it, and the whole changed source.
 
-    `tests` are those that are to notice it, if they are not all tests of the module.
+    `tests` are those that are to notice it, if they are not all tests of the module. `is_named` is true if
+    the list asks for this very change.
     """
 
     change: str
     source: str
     tests: tuple[str, ...] = ()
+    is_named: bool = False
 
     def difference(self, original: str) -> str:
         """Return the changed lines, those of the original with `-` before them."""
         lines = difflib.unified_diff(original.splitlines(), self.source.splitlines(), n=0, lineterm="")
         return "\n".join(line for line in lines if line[:3] not in {"---", "+++"})
 
+    def changed_lines(self, original: str) -> str:
+        """Return the difference without the numbers of its lines, which any other change moves."""
+        lines = self.difference(original).splitlines()
+        return "\n".join(line for line in lines if not line.startswith("@@"))
+
 
 def mutants_of(source: str) -> list[Mutant]:
-    """Return all mutants of a module's source, each once, in a fixed order."""
-    found = [*_by_operators(source), *_by_fixed_answers(source), *_by_dropped_checks(source)]
+    """Return all mutants of a module's source that can be parsed, each once, in a fixed order."""
+    made = [*_by_operators(source), *_by_fixed_answers(source), *_by_dropped_checks(source)]
+    found = [mutant for mutant in made if _can_be_parsed(mutant.source)]
     by_source = {mutant.source: mutant for mutant in reversed(found) if mutant.source != source}
     return [mutant for mutant in found if by_source.get(mutant.source) is mutant]
 
@@ -58,7 +66,8 @@ def with_answer(source: str, function: str, answer: str) -> Mutant:
     """
     for node in _functions(source):
         if node.name == function:
-            return Mutant(f"{function} returns {answer}", _replace_body(source, node, f"return {answer}"))
+            changed = _replace_body(source, node, f"return {answer}")
+            return Mutant(f"{function} returns {answer}", changed, is_named=True)
     raise LookupError(f"no function {function}")
 
 
@@ -70,6 +79,15 @@ def with_change(source: str, old: str, new: str, test: str) -> Mutant:
     if source.count(old) != 1:
         raise LookupError(f"{source.count(old)} times in the module: {old}")
     return Mutant("change", source.replace(old, new), (test,))
+
+
+def _can_be_parsed(source: str) -> bool:
+    """Tell whether a test can notice anything but that the module is none: `if not x := f():`."""
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _by_operators(source: str) -> Iterator[Mutant]:

@@ -1,8 +1,11 @@
-"""Run tests again and again, each in a fork with the libraries imported but no module of the project.
+"""Run tests again and again, each in a fork that has imported whatever the changed module can't change.
 
-Importing the libraries takes longer than most unit tests. Reads one JSON object per line from standard
-input, `{"tests": […], "timeout": seconds}`, and answers each with a line of JSON: whether the change was
-killed, survived or timed out, and the test that failed.
+Importing takes longer than most tests. Reads one JSON object per line from standard input and answers each
+with a line of JSON. `{"begin": path}` names the module that is going to change: all that does not depend on
+it is imported, by a process that lasts until `{"end": path}`. In between, `{"tests": […], "timeout":
+seconds}` runs tests. Its answer is whether the change was killed, survived or timed out, the test that
+failed, whether it gave up waiting for something, and the seconds that all of it took. Tests of generated
+examples draw the same ones each time.
 """
 
 import gc
@@ -17,14 +20,34 @@ import tempfile
 import time
 from collections.abc import Sequence
 from importlib.metadata import entry_points
+from typing import NoReturn
 
+import grimp
 import pytest
+from hypothesis import HealthCheck, Phase
+from hypothesis import settings as hypothesis_settings
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-_PROJECT = ("shared", "services", "workers", "migrations", "tests")
+# The last line of a traceback, as Python prints it.
+GAVE_UP_WAITING = re.compile(
+    r"^[ |]*(?:[\w.]*timeout|[\w.]+: .*(?:timeout|timed out|too slow|deadline))", re.MULTILINE | re.IGNORECASE
+)
+_PACKAGES = ("shared", "services", "workers")
+_PROJECT = (*_PACKAGES, "migrations", "tests")
 _LIST_MODULES = "import sys, celery, tests.conftest; print('\\n'.join(sys.modules))"
-# Plain asserts: nobody reads the messages, and rewriting them would take a second of each run.
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--assert=plain")
+# Nobody reads the messages: rewriting asserts, quoting the source around errors and searching for smaller
+# examples would take half the time of a run.
+_OPTIONS = (
+    *("-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--tb=native", "--show-capture=no"),
+    "--hypothesis-profile=mutants",
+)
+hypothesis_settings.register_profile(
+    "mutants",
+    derandomize=True,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def is_unit(tests: Sequence[str]) -> bool:
@@ -34,28 +57,67 @@ def is_unit(tests: Sequence[str]) -> bool:
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    _import_libraries()
-    for line in sys.stdin:
-        request = json.loads(line)
-        with tempfile.TemporaryFile() as output:
-            outcome = _run(request["tests"], request["timeout"], output.fileno())
-            output.seek(0)
-            failed = _FAILED.findall(output.read().decode(errors="replace"))
-        sys.stdout.write(json.dumps({"outcome": outcome, "failed": failed[-1] if failed else ""}) + "\n")
-        sys.stdout.flush()
+    names = _list_modules()
+    _import([name for name in names if name.split(".")[0] not in _PROJECT])
+    own_names = [name for name in names if name.split(".")[0] in _PACKAGES]
+    graph = grimp.build_graph(*_PACKAGES, cache_dir=None)
+    while line := sys.stdin.readline():
+        module = json.loads(line)["begin"].removesuffix(".py").replace("/", ".")
+        child = os.fork()
+        if child == 0:
+            changed_names = {module, *graph.find_downstream_modules(module)}
+            _serve([name for name in own_names if name not in changed_names])
+        os.waitpid(child, 0)
+        _reply({"ended": module})
 
 
-def _import_libraries() -> None:
+def _serve(names: Sequence[str]) -> NoReturn:
+    """Import modules and answer requests, until the tests of the next module are asked for."""
+    try:
+        _import(names)
+        _reply({"begun": len(names)})
+        while "end" not in (request := json.loads(sys.stdin.readline())):
+            _reply(_answer(request["tests"], request["timeout"]))
+    finally:
+        os._exit(0)
+
+
+def _reply(answer: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def _answer(tests: list[str], timeout: float) -> dict[str, object]:
+    started_at = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        outcome = _run(tests, timeout, output.fileno())
+        seconds = time.monotonic() - started_at
+        output.seek(0)
+        printed = output.read().decode(errors="replace")
+    failed = _FAILED.findall(printed)
+    return {
+        "outcome": outcome,
+        "failed": failed[-1] if failed else "",
+        "gave_up_waiting": outcome == "killed" and GAVE_UP_WAITING.search(printed) is not None,
+        "seconds": seconds,
+    }
+
+
+def _list_modules() -> list[str]:
+    """Return the names of the modules that the tests import, and of the plugins of pytest."""
     listing = subprocess.run(
         [sys.executable, "-c", _LIST_MODULES], check=True, capture_output=True, text=True
     )
     plugins = [entry.module for entry in entry_points(group="pytest11")]
-    for name in [*listing.stdout.split(), *plugins]:
-        if name.split(".")[0] not in (*_PROJECT, "__main__"):
-            try:
-                importlib.import_module(name)
-            except ImportError:
-                continue  # an alias that a library puts into sys.modules
+    return [name for name in [*listing.stdout.split(), *plugins] if name != "__main__"]
+
+
+def _import(names: Sequence[str]) -> None:
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue  # an alias that a library puts into sys.modules
     gc.freeze()  # the forks need not look through it
 
 

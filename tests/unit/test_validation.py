@@ -3,6 +3,7 @@
 import pytest
 
 from shared.foundation import errors, validation
+from shared.foundation.scope import check_id
 
 
 @pytest.mark.parametrize("value", ["general", "user-preferences/inferred", "a/b/c_d-9", "A", "x" * 256])
@@ -139,3 +140,44 @@ def test_bad_metadata_is_refused_by_its_position_or_key(pairs: dict[str, str], f
     with pytest.raises(errors.Invalid) as error_info:
         validation.check_metadata(pairs)
     assert error_info.value.violations[0].field == field
+
+
+INVISIBLE = [
+    "\u200b",
+    "\u200b \u2060\n\ufeff",
+    "\u200d\ufe0f",
+    "\u00ad",
+    "\u2800\u3164\uffa0",
+    "\u202e\u2066",
+    "\U000e0041\U000e007f",
+    "\x01\x1b",
+]
+
+
+@pytest.mark.parametrize("text", INVISIBLE)
+def test_a_text_without_a_visible_character_is_blank_wherever_a_blank_one_is_refused(text: str) -> None:
+    for check in (
+        lambda: validation.check_text(text, "content"),
+        lambda: validation.check_single_line(text, "content", 100),
+        lambda: validation.check_tags([text]),
+        lambda: validation.check_identifier(text, "content"),
+        lambda: check_id("content", text),
+    ):
+        with pytest.raises(errors.Invalid, match="blank"):
+            check()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "👩\u200d💻",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "a\u200b",
+        "1\ufe0f\u20e3",
+        "\u0301",
+        "\u0601",
+    ],
+)
+def test_joiners_within_a_text_are_kept(text: str) -> None:
+    assert validation.check_text(text, "content") == text
+    assert not validation.is_blank(text)

@@ -1,8 +1,8 @@
 """How the work on a version of a document ends: search finds it, or it has failed with a reason.
 
-Each function records its outcome only if the claim on the job is still valid. It locks the document first,
-as a deletion does. The chunks of earlier versions are deleted afterwards, some with the outcome and those
-that are left by the job `publish_document`: nobody finds them any more.
+Each function that ends it records its outcome only if the claim on the job is still valid. It locks the
+document first, as a deletion does. The chunks of earlier versions are deleted afterwards, some with the
+outcome and those that are left by the job `publish_document`: nobody finds them any more.
 """
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,13 +12,20 @@ from shared.jobs import counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.lifecycle import removal
-from shared.lifecycle.delete_document import drop_other_versions
+from shared.lifecycle.delete_document import delete_former, drop_other_versions
 from shared.lifecycle.removal import Removal
-from shared.memory.documents import chunk_queries, queries
+from shared.memory.documents import chunk_queries, parsed_chunk_queries, queries
 from shared.memory.documents.document import Document, DocumentState
 from shared.platform.resources import Resources
 
 EXHAUSTED = "exhausted"
+
+
+async def lock(connection: AsyncConnection, job: Job) -> Document | None:
+    """Lock the document of a job, and the job; return None if the claim is no longer valid."""
+    document = await queries.get(connection, job.tenant, job.record_id, lock=True)
+    is_valid = await job_queries.lock_valid(connection, [job])
+    return document if is_valid else None
 
 
 async def make_searchable(connection: AsyncConnection, document: Document) -> Removal | None:
@@ -28,6 +35,7 @@ async def make_searchable(connection: AsyncConnection, document: Document) -> Re
     """
     document = await queries.make_searchable(connection, document)
     rest = await drop_unsearchable(connection, document)
+    await delete_former(connection, document.tenant, document.sources)
     await counters.increment(connection, "documents", {"ready": 1})
     return rest
 
@@ -42,6 +50,7 @@ async def fail(resources: Resources, job: Job, reason_code: str, reason: str) ->
         has_ended = document.state in {DocumentState.READY, DocumentState.FAILED}
         if not has_ended:
             document = await queries.fail(connection, document, reason_code, reason)
+            await parsed_chunk_queries.remove(connection, document)
         rest = await drop_unsearchable(connection, document)
         if not has_ended:
             await counters.increment(connection, "documents", {reason_code: 1})

@@ -1,20 +1,17 @@
 """Parse the file of a document, store its text in chunks, and make the index have them.
 
-The chunks are stored in batches, each with its index jobs in one transaction. Search passes them over until
-the version is published. Their ids follow from the version and their positions: whoever begins again, after
-the death of a worker, stores the same ones, and only those that are missing.
+A file is read once: all its text is kept as parsed chunks (`parsed_text.py`). These are then stored as chunks
+in batches, each with its index jobs in one transaction. Search passes them over until the version is
+published. Whoever begins again, after the death of a worker, goes on with those that are left.
 
 A long text is stored in turns: after half a lease the job is given back and is due again at once, so that no
-other worker claims it meanwhile, and documents of other tenants have their turns, too. Each turn reads the
-file again and goes on behind the chunks that are stored.
+other worker claims it meanwhile, and documents of other tenants have their turns, too.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -26,16 +23,14 @@ from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.lifecycle import removal
 from shared.lifecycle.delete_document import drop_other_versions
-from shared.memory.documents import chunk_queries, index_document, queries
-from shared.memory.documents.chunk import Chunk, chunk, method_of
+from shared.memory.documents import chunk_queries, index_document, parsed_chunk_queries, queries
+from shared.memory.documents.chunk import Chunk
 from shared.memory.documents.document import Document, chunk_id_of
-from shared.memory.documents.files.store import file_store
-from shared.memory.documents.parsed import ParsedDocument, Unreadable
+from shared.memory.documents.parsed import Unreadable
 from shared.platform.resources import Resources
 from shared.search.index.points import IndexDocument
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
-from workers.documents import outcome, publish
-from workers.documents.parsing.run import parse
+from workers.documents import outcome, parsed_text, publish
 from workers.runtime import drain as job_drain
 
 BATCH = 200
@@ -54,10 +49,9 @@ async def process(resources: Resources, job: Job) -> None:
     """Make the text of one file searchable, or record why it can't be."""
     turn_end = time.monotonic() + PART_OF_LEASE * resources.settings.job_lease
     document = await _begin(resources, job)
-    if document is None:
-        return
     try:
-        parsed, chunks = await _read(resources, document)
+        if document is not None and document.method is None:
+            document = await parsed_text.keep(resources, job, document)
     except Unreadable as error:
         await outcome.fail(resources, job, error.reason, error.detail)
     except errors.NotFound:
@@ -65,7 +59,8 @@ async def process(resources: Resources, job: Job) -> None:
     except errors.Unavailable as error:
         await job_drain.reschedule(resources, PARSE_DOCUMENT, [job], error)
     else:
-        await _Storing(resources, job, parsed, chunks, turn_end).run(document.stored_chunks)
+        if document is not None:
+            await _Storing(resources, job, document, turn_end).run()
 
 
 async def _begin(resources: Resources, job: Job) -> Document | None:
@@ -75,10 +70,10 @@ async def _begin(resources: Resources, job: Job) -> Document | None:
     """
     while True:
         async with resources.postgres.for_tenant(job.tenant) as connection:
-            document = await _lock(connection, job)
+            document = await outcome.lock(connection, job)
             if document is None:
                 return None
-            if document.stored_chunks and document.method != _method(resources):
+            if document.method is not None and document.method != parsed_text.method(resources):
                 await _begin_next_version(connection, document)
                 return None
             document = await queries.mark_processing(connection, document)
@@ -89,13 +84,8 @@ async def _begin(resources: Resources, job: Job) -> Document | None:
         await removal.work_off(resources, rest)
 
 
-def _method(resources: Resources) -> str:
-    settings = resources.settings
-    return method_of(settings.document_chunk_chars, settings.document_chunk_overlap)
-
-
 async def _begin_next_version(connection: AsyncConnection, document: Document) -> None:
-    """Store a locked document anew: the chunks that are stored were cut in another way than others would be.
+    """Have a locked document read anew, because its chunks were cut in another way than others would be.
 
     They are not replaced one by one, because a version is never used again.
     """
@@ -104,61 +94,38 @@ async def _begin_next_version(connection: AsyncConnection, document: Document) -
     await job_queries.enqueue(connection, document.tenant, RecordKind.DOCUMENT, PARSE_DOCUMENT, versions)
 
 
-async def _lock(connection: AsyncConnection, job: Job) -> Document | None:
-    """Lock the document of a job, and the job; return None if the claim is no longer valid."""
-    document = await queries.get(connection, job.tenant, job.record_id, lock=True)
-    is_valid = await job_queries.lock_valid(connection, [job])
-    return document if is_valid else None
-
-
-async def _read(resources: Resources, document: Document) -> tuple[ParsedDocument, list[Chunk]]:
-    """Return the text of a file. Raises Unreadable, errors.Unavailable and errors.NotFound."""
-    settings = resources.settings
-    with NamedTemporaryFile(prefix="loci-document-") as file:
-        async for block in file_store(resources).open(document.tenant, document.file_id):
-            file.write(block)
-        file.flush()
-        parsed = await parse(
-            Path(file.name),
-            document.file_name,
-            document.declared_type,
-            timeout_seconds=settings.document_parse_seconds,
-            memory_mb=settings.document_parse_memory_mb,
-        )
-    size, overlap = settings.document_chunk_chars, settings.document_chunk_overlap
-    chunks = await asyncio.to_thread(chunk, parsed.blocks, size, overlap)
-    if not chunks:
-        raise Unreadable("no_text", "The file has no text.")
-    return parsed, chunks
-
-
 @dataclass(frozen=True, slots=True)
 class _Storing:
-    """The work of storing the chunks of one version."""
+    """The work of storing the chunks of one version, whose text is kept as parsed chunks."""
 
     resources: Resources
     job: Job
-    parsed: ParsedDocument
-    chunks: Sequence[Chunk]
+    document: Document
     turn_end: float
 
-    async def run(self, stored: int) -> None:
-        """Store the chunks behind those that are stored until the turn ends.
+    async def run(self) -> None:
+        """Store the chunks that are left until the turn ends.
 
         Publish the version with the last one, or leave that to the next stage.
         """
-        is_all_indexed = not stored  # what was stored in another turn has index jobs, which may be due
-        while stored < len(self.chunks):
-            rows = await asyncio.to_thread(self._rows, self.chunks[stored : stored + BATCH])
-            stored += len(rows)
-            is_indexed = await self._store(rows, stored)
+        # What was stored in another turn has index jobs, which may be due.
+        is_all_indexed = not self.document.stored_chunks
+        chunks = await self._read_batch()
+        while chunks:
+            rows = await asyncio.to_thread(self._rows, chunks)
+            is_indexed = await self._store(rows)
             if is_indexed is None:
                 return
             is_all_indexed = is_all_indexed and is_indexed
-            if stored < len(self.chunks) and time.monotonic() >= self.turn_end:
+            chunks = await self._read_batch()
+            if chunks and time.monotonic() >= self.turn_end:
                 await self._end_turn()
                 return
         await self._finish(is_indexed=is_all_indexed)
+
+    async def _read_batch(self) -> list[Chunk]:
+        async with self.resources.postgres.for_tenant(self.job.tenant) as connection:
+            return await parsed_chunk_queries.list_first(connection, self.document, BATCH)
 
     async def _end_turn(self) -> None:
         async with self.resources.postgres.across_tenants() as connection:
@@ -177,15 +144,16 @@ class _Storing:
             for piece in chunks
         ]
 
-    async def _store(self, rows: Sequence[dict[str, Any]], stored: int) -> bool | None:
+    async def _store(self, rows: Sequence[dict[str, Any]]) -> bool | None:
         """Store a batch; return whether the index has it now, or None if the claim is no longer valid."""
         async with self.resources.postgres.for_tenant(self.job.tenant) as connection:
-            document = await _lock(connection, self.job)
+            document = await outcome.lock(connection, self.job)
             if document is None:
                 return None
             new_ids = await chunk_queries.insert_chunks(connection, document, rows)
-            total, method = len(self.chunks), _method(self.resources)
-            await queries.note_stored(connection, document, self.parsed, method, stored=stored, total=total)
+            last_position = rows[-1]["position"]
+            await parsed_chunk_queries.remove_stored(connection, document, last_position)
+            await queries.note_stored(connection, document, last_position + 1)
             documents, jobs = await self._enqueue(connection, new_ids)
         # Those that were stored before have index jobs, which others may not have finished.
         is_written = await self.resources.index_writer.write_through(documents, jobs)
@@ -203,8 +171,11 @@ class _Storing:
 
     async def _finish(self, *, is_indexed: bool) -> None:
         async with self.resources.postgres.for_tenant(self.job.tenant) as connection:
-            document = await _lock(connection, self.job)
+            document = await outcome.lock(connection, self.job)
             if document is None:
+                return
+            if document.stored_chunks != document.chunk_count:  # stored in part by an older release
+                await _begin_next_version(connection, document)
                 return
             await job_queries.complete(connection, [self.job])
             if not is_indexed or EMBED in publish.stages_before(document):

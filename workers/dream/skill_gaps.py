@@ -10,7 +10,7 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
 from shared.dreams.passes import skills
 from shared.dreams.passes.recurring_requests import RecurringRequest, find_recurring, recurring_terms
-from shared.dreams.passes.skills import SkillPlan
+from shared.dreams.passes.skills import Material, SkillPlan
 from shared.dreams.runs import request_queries, unread_turn_queries, unread_turns
 from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.dreams.skill_proposals.proposal import ProposalDraft
@@ -52,8 +52,9 @@ async def run(context: PassContext) -> Outcome:
     max_tokens = await context.free_tokens(DIRECTIVE) // 2
     turns = unread_turns.last_fitting(inputs.turns, max_tokens) or inputs.turns[-1:]
     context.inputs = turn_parts.inputs_of(inputs.unread)
-    reply = await context.ask(DIRECTIVE, _prompt_text(inputs, turns, max_tokens))
-    return _outcome(inputs, turns, reply.text)
+    prompt_text = _prompt_text(inputs, turns, max_tokens)
+    reply = await context.ask(DIRECTIVE, prompt_text)
+    return _outcome(inputs, turns, prompt_text, reply.text)
 
 
 async def _load_inputs(context: PassContext) -> _Inputs:
@@ -104,13 +105,16 @@ def _signal_line(signal: FeedbackSignal) -> str:
     return f"- [{signal.type}] session {signal.session_id}: {single_line(signal.detail or signal.summary)}"
 
 
-def _outcome(inputs: _Inputs, turns: list[Turn], reply: str) -> Outcome:
+def _outcome(inputs: _Inputs, turns: list[Turn], prompt_text: str, reply: str) -> Outcome:
     proposed = skills.parse(reply)
     existing = {skill.name for skill in inputs.existing}
     # Nothing is offered for a change: this pass may only add.
-    accepted, rejections = skills.check(proposed, {}, existing)
+    accepted, rejections = skills.check(proposed, Material({}, existing, prompt_text, may_add=True))
     contents = [skill.content for skill in inputs.existing]
-    new = [plan for plan in accepted if not skills.says_the_same(plan, contents)]
+    new: list[SkillPlan] = []
+    for plan in accepted:
+        if not skills.says_the_same(plan, [*contents, *(other.content for other in new)]):
+            new.append(plan)
     shown = sorted({turn.session_id for turn in turns})
     return Outcome(
         inputs=turn_parts.inputs_of(inputs.unread),

@@ -4,8 +4,8 @@ A model is shown whole skills or none: one that does not fit into the prompt is 
 files, which no prompt can show. What a pass has reviewed, it reviews again only after a change.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,12 +14,13 @@ from pydantic import ValidationError
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, SignalType
 from shared.dreams.passes import skills
 from shared.dreams.passes.session_evaluation import Evaluation, Quality
-from shared.dreams.passes.skills import ProposedSkills, SkillPlan
+from shared.dreams.passes.skills import Material, SkillPlan
 from shared.dreams.runs import unread_signal_queries
 from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.dreams.skill_proposals import queries as proposal_queries
 from shared.dreams.skill_proposals.proposal import ProposalDraft
-from shared.foundation import prompt_size
+from shared.dreams.verification.rejection import REPAIRABLE, Rejection, RejectionCode, item_reference
+from shared.foundation import errors, prompt_size
 from shared.foundation.prompt_safety import indented, single_line
 from shared.memory.skills import queries as skill_queries
 from shared.memory.skills import use_queries
@@ -33,6 +34,7 @@ _AGE = timedelta(days=30)
 _SPARSE_CHARS = 200
 _SPARSE_AGE = timedelta(days=7)
 _MAX_COMPANIONS = 3
+_NAMED_TWICE = "another skill of this run has its name"
 _NEGATIVE = (SignalType.CORRECTION, SignalType.USER_THUMBS_DOWN, SignalType.SESSION_SUMMARY)
 
 
@@ -63,7 +65,7 @@ class _Inputs:
             if signal.session_id in self.sessions.get(skill.id, ())
         ]
         head = f"## {skill.name}: {single_line(skill.summary)} ({'; '.join(notes)})"
-        return [head, *failures, indented(skill.content), ""]
+        return [head, *failures, indented(skill.content.strip("\r\n")), ""]
 
     def _is_companion(self, skill: Skill, other: Skill) -> bool:
         shared = self.sessions.get(skill.id, set()) & self.sessions.get(other.id, set())
@@ -132,15 +134,28 @@ async def _load_inputs(context: PassContext) -> _Inputs:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Reviewed:
+    """What a model proposed about skills that it was shown: all of it, and what of it may be proposed."""
+
+    proposed: Sequence[SkillPlan]
+    accepted: Sequence[SkillPlan]
+    rejections: Sequence[dict[str, Any]]
+
+
 async def _ask(context: PassContext, directive: str, inputs: _Inputs, offered: Sequence[Skill]) -> Outcome:
+    # The other half has room for the reasons of a repair.
     max_tokens = await context.free_tokens(directive) // 2
+    names = {skill.name for skill in inputs.skills}
 
     def tokens_of(skill: Skill) -> int:
         return prompt_size.tokens_of("\n".join(inputs.lines_of(skill)))
 
-    async def ask(part: list[Skill]) -> ProposedSkills:
+    async def ask(part: list[Skill]) -> _Reviewed:
         text = "\n".join(line for skill in part for line in inputs.lines_of(skill))
-        return skills.parse((await context.ask(directive, text)).text)
+        shown = {skill.name: skill for skill in part}
+        material = Material(shown, names, text, may_deny=directive == OPTIMISATION)
+        return await _review(context, directive, material)
 
     fitting = [skill for skill in offered if tokens_of(skill) <= max_tokens]
     if not fitting:
@@ -148,15 +163,51 @@ async def _ask(context: PassContext, directive: str, inputs: _Inputs, offered: S
     batches = prompt_size.split(fitting, tokens_of, max_tokens)
     answers = await parts.ask_in_parts(context, batches, ask, _inputs_of)
     answers.require_usable()
-    return _outcome(inputs, answers)
+    return _outcome(answers)
 
 
 def _inputs_of(items: Sequence[Skill]) -> dict[str, Any]:
     return {skill.id: skill.version for skill in items}
 
 
-def _outcome(inputs: _Inputs, answers: Answers[Skill, ProposedSkills]) -> Outcome:
-    names = {skill.name for skill in inputs.skills}
+async def _review(context: PassContext, directive: str, material: Material) -> _Reviewed:
+    """Ask about the skills of one prompt, and once more for what of the answer can be repaired."""
+    proposed = skills.parse((await context.ask(directive, material.text)).text)
+    accepted, rejections = skills.check(proposed, material)
+    first = _Reviewed(proposed.plans, accepted, [*map(_to_json, rejections)])
+    repairable = [rejection for rejection in rejections if rejection.code in REPAIRABLE]
+    if not repairable:
+        return first
+    prompt_text = f"{material.text}\n\n{_repair_text(proposed.plans, repairable)}"
+    try:
+        repaired = skills.parse((await context.ask(directive, prompt_text)).text)
+    except (errors.InvalidModelReply, errors.Unavailable, PassSkipped) as error:
+        failed = Rejection(RejectionCode.REPAIR_FAILED, item_reference("repair", ()), str(error))
+        return replace(first, rejections=[*first.rejections, _to_json(failed)])
+    # Its deletions are ignored: it was only asked for skills.
+    mended, rejected = skills.check(replace(repaired, deletions=()), material.without(accepted))
+    return _Reviewed(
+        [*proposed.plans, *repaired.plans],
+        [*accepted, *mended],
+        [*first.rejections, *map(_to_json, rejected)],
+    )
+
+
+def _repair_text(plans: Sequence[SkillPlan], repairable: Sequence[Rejection]) -> str:
+    lines = [
+        f"- {plans[rejection.item['index']].name}: {rejection.detail}: {', '.join(rejection.words)}"
+        for rejection in repairable
+    ]
+    head = "These skills were refused. Mend what is said of each and write it anew, whole, or leave it out:"
+    return "\n".join([head, *lines])
+
+
+def _to_json(rejection: Rejection) -> dict[str, Any]:
+    words = {"words": list(rejection.words)} if rejection.words else {}
+    return {"code": rejection.code, "detail": rejection.detail, **words, **rejection.item}
+
+
+def _outcome(answers: Answers[Skill, _Reviewed]) -> Outcome:
     outcome = Outcome(
         inputs=_inputs_of(answers.items),
         proposed=[],
@@ -164,22 +215,23 @@ def _outcome(inputs: _Inputs, answers: Answers[Skill, ProposedSkills]) -> Outcom
         shown_skills=_inputs_of(answers.items),
         has_more=answers.has_more,
     )
-    for part, proposed in answers.usable:
+    named: set[str] = set()
+    for part, reviewed in answers.usable:
         offered = {skill.name: skill for skill in part}
-        accepted, rejections = skills.check(proposed, offered, names)
         outcome.proposed += [
             {"name": plan.name, "summary": plan.summary, "replaces": list(plan.replaces)}
-            for plan in proposed.plans
+            for plan in reviewed.proposed
         ]
-        outcome.rejections += [{"code": item.code, "detail": item.detail, **item.item} for item in rejections]
-        outcome.skill_proposals += [_draft(plan, offered) for plan in accepted if _is_from(plan, offered)]
+        outcome.rejections += reviewed.rejections
+        for plan in reviewed.accepted:
+            if plan.name in named:  # a part before this one has given the name away
+                twice = Rejection(RejectionCode.DUPLICATE, item_reference("skill", ()), _NAMED_TWICE)
+                outcome.rejections.append(_to_json(twice))
+            else:
+                outcome.skill_proposals.append(_draft(plan, offered))
+            named.add(plan.name)
     outcome.rejections += answers.rejections(lambda batch: {"kind": "skills", "count": len(batch)})
     return outcome
-
-
-def _is_from(plan: SkillPlan, offered: Collection[str]) -> bool:
-    """Tell whether a plan stands for skills that were offered: these passes add none."""
-    return plan.name in offered or bool(plan.replaces)
 
 
 def _draft(plan: SkillPlan, offered: Mapping[str, Skill]) -> ProposalDraft:

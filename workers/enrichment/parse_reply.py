@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shared.foundation import errors, model_output, validation
+from shared.memory.longterm import labels
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import MAX_CONTENT, Memory, MemoryDraft
 
@@ -44,7 +45,7 @@ def _parse_draft(item: dict[str, Any], raw: Memory, directive: str) -> MemoryDra
         content=valid_content,
         category=category,
         tags=_parse_tags(item.get("tags")),
-        metadata=raw.metadata | _parse_metadata(item.get("metadata")),
+        metadata=labels.join_metadata(raw.metadata, _parse_metadata(item.get("metadata"))),
         importance=_parse_importance(item.get("importance"), raw.importance),
         occurred_at=raw.occurred_at,
     )

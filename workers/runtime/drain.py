@@ -23,6 +23,7 @@ from shared.foundation.stages import (
     PROMOTE,
     REFUSALS_OF_MODEL,
     SUMMARIZE,
+    SUMMARIZE_SKILL,
     ReasonCode,
     Stage,
 )
@@ -89,7 +90,7 @@ async def claim(resources: Resources, stage: Stage, limit: int) -> list[Job]:
 
 def _model_of(resources: Resources, stage: Stage) -> ModelIdentity | None:
     """Return the model that every job of a stage calls."""
-    if stage in {ENRICH, PROMOTE, SUMMARIZE} and resources.language_model is not None:
+    if stage in {ENRICH, PROMOTE, SUMMARIZE, SUMMARIZE_SKILL} and resources.language_model is not None:
         return resources.language_model.identity
     return resources.embedder.identity if stage is EMBED and resources.embedder is not None else None
 

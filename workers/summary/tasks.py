@@ -11,6 +11,7 @@ from workers.app import app, run_on_loop
 from workers.runtime import drain as job_drain
 from workers.summary import expire_windows as windows
 from workers.summary import summarize
+from workers.summary import summarize_skills as skills
 
 
 @app.task(name="summary.summarize_pending")
@@ -27,3 +28,9 @@ def expire_windows(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: A
             lambda resources: job_drain.drain(resources, EXPIRE_WINDOW, windows.expire_windows)
         ).to_result()
     )
+
+
+@app.task(name="summary.summarize_skills")
+def summarize_skills(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
+    """Write the summaries of skills that came without one."""
+    return dict(run_on_loop(skills.summarize_skills).to_result())

@@ -16,7 +16,7 @@ from shared.platform.resources import Resources
 from workers.documents import outcome as document_outcome
 from workers.enrichment import enrich, promote
 from workers.passes import dispatch, run_pass
-from workers.summary import summarize
+from workers.summary import summarize, summarize_skills
 
 _MAX_JOBS = 500
 _REMOVAL_DELAY_SECONDS = 60.0
@@ -73,6 +73,7 @@ async def _keep_as_written(resources: Resources, job: Job, reason: str) -> None:
 _GIVE_UP: Mapping[Pipeline, Callable[[Resources, Job, str], Awaitable[None]]] = {
     Pipeline.ENRICHMENT: _keep_as_written,
     Pipeline.SUMMARY: summarize.give_up,
+    Pipeline.SKILL_SUMMARY: summarize_skills.give_up,
     Pipeline.PROMOTION: promote.finish_unjudged,
     Pipeline.DOCUMENT: document_outcome.give_up,
 }

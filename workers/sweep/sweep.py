@@ -16,7 +16,7 @@ from shared.memory.playbooks import settle
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_admin, reserve
-from workers.sweep import floors, index_drift, jobs, oversized, retention
+from workers.sweep import floors, index_drift, jobs, missing_summaries, oversized, retention
 
 log = structlog.get_logger()
 
@@ -47,6 +47,7 @@ class Counts:
     rolled_over_budgets: int = 0
     learnt_floors: int = 0
     oversized_memories: int = 0
+    missing_skill_summaries: int = 0
     settled_playbooks: int = 0
 
 
@@ -161,6 +162,14 @@ async def _enqueue_oversized(resources: Resources, counts: Counts) -> None:
         counts.oversized_memories += await oversized.enqueue_oversized(resources, tenant)
 
 
+async def _enqueue_missing_summaries(resources: Resources, counts: Counts) -> None:
+    """Make the summaries due of skills that came without one while there was no model, or by an import."""
+    async with resources.postgres.across_tenants() as connection:
+        tenants = await auth_queries.list_tenants(connection)
+    for tenant in tenants:
+        counts.missing_skill_summaries += await missing_summaries.enqueue_missing_summaries(resources, tenant)
+
+
 async def _settle_playbooks(resources: Resources, counts: Counts) -> None:
     """Promote the playbooks whose users went on, though nobody reads them: patterns count them."""
     async with resources.postgres.across_tenants() as connection:
@@ -180,5 +189,6 @@ _STEPS: tuple[Step, ...] = (
     _reconcile_index,
     _learn_floors,
     _enqueue_oversized,
+    _enqueue_missing_summaries,
     _settle_playbooks,
 )

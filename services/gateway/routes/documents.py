@@ -1,9 +1,10 @@
 """Documents of the tenant: upload files, see what becomes of them, and search their text with citations."""
 
+from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -22,7 +23,8 @@ from services.gateway.multipart_upload import receive_file
 from services.gateway.response_models import DeletedRecord, Page
 from services.gateway.responses import JsonResponse
 from shared.lifecycle import delete_document as document_deletion
-from shared.memory.documents import read, search, upload
+from shared.lifecycle import upload_document as document_upload
+from shared.memory.documents import read, search
 from shared.memory.documents.document import MAX_NAME_CHARACTERS, Document, DocumentState
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
@@ -74,6 +76,16 @@ class PassageResponse(ApiModel):
     score: float
 
 
+class DeletedDocumentResponse(DeletedRecord):
+    """Whether there was a document or a source to delete, and whether anything is left that nobody finds.
+
+    The receipt of a deleted document is read at `/v1/erasures/{erasure_id}`.
+    """
+
+    state: Literal["pending", "done"]
+    erasure_id: str | None
+
+
 class FoundPassages(ApiModel):
     """The passages that a search found, best first; what ran, and what was missing."""
 
@@ -93,10 +105,10 @@ async def upload_document(
     one of its `other_sources`; another file with the same `source` replaces its text, of which the earlier
     one is found until then. A document that has failed is tried again.
     """
-    upload.require_right(caller)
+    document_upload.require_right(caller)
     with NamedTemporaryFile(prefix="loci-upload-") as file:
         new = await receive_file(request, file, Path(file.name))
-        document = await upload.upload(resources, caller, new, idempotency_key)
+        document = await document_upload.upload(resources, caller, new, idempotency_key)
     return JsonResponse(document, HTTPStatus.ACCEPTED)
 
 
@@ -123,16 +135,22 @@ async def get_document(resources: ResourcesDep, caller: ReadCaller, document_id:
     return JsonResponse(document.model_dump(mode="json"))
 
 
-@router.delete("/{document_id}", response_model=DeletedRecord)
+@router.delete(
+    "/{document_id}",
+    response_model=DeletedDocumentResponse,
+    responses={202: {"model": DeletedDocumentResponse, "description": "A job removes what is left."}},
+)
 async def delete_document(
     resources: ResourcesDep, caller: WriteCaller, document_id: str, source: Source = None
 ) -> JsonResponse:
     """Delete a document for good, with its file and all its text. Only an unbound key may.
 
-    With `source`, only what comes from there: a document that has other sources stays with these.
+    With `source`, only what comes from there: a document that has other sources stays with these. From the
+    answer on nobody finds it; what is left of a long one is removed by a job, and the status is 202.
     """
     deleted = await document_deletion.delete_document(resources, caller, document_id, source)
-    return JsonResponse({"id": document_id, "deleted": deleted})
+    status = HTTPStatus.OK if deleted.state == "done" else HTTPStatus.ACCEPTED
+    return JsonResponse(asdict(deleted), status)
 
 
 @router.post("/search", response_model=FoundPassages)

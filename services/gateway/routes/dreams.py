@@ -83,7 +83,7 @@ async def get_dream(resources: ResourcesDep, caller: ReadCaller, run_id: str) ->
 
 @router.get("/{run_id}/diff", response_model=Page[RunChange])
 async def get_diff(resources: ResourcesDep, caller: ReadCaller, run_id: str) -> JsonResponse:
-    """Read what a run changed, memory by memory."""
+    """Read what a run changed, memory by memory, then in the graph, then what it proposed about skills."""
     changes = await read.read_changes(resources, caller, run_id)
     return JsonResponse({"results": changes, "next_cursor": None})
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from services.gateway.dependencies import ResourcesDep
+from services.gateway.dependencies import ResourcesDep, StreamKeyDep
 from services.gateway.mcp import McpResponse, require_allowed_host
-from services.gateway.tool_identity import IDENTIFIED, IdentityDep
+from services.gateway.tool_identity import IDENTIFIED, IdentityDep, session_key
 from services.gateway.tools import registry
 from services.gateway.tools.tool import DEFAULT_SET
 
@@ -18,10 +18,12 @@ async def serve_mcp(
     request: Request,
     resources: ResourcesDep,
     identity: IdentityDep,
+    idempotency_key: StreamKeyDep,
     set: Annotated[str, Query(description="The set of tools.")] = DEFAULT_SET,  # noqa: A002
 ) -> McpResponse:
     """Answer a request of MCP. Only POST is served: without sessions there is nothing to listen to."""
     require_allowed_host(request, resources.settings.mcp_host_list)
-    registry.list_tools(identity, set)  # refuses an unknown set
+    registry.list_for_mcp(identity, set)  # refuses an unknown set
     request.state.tool_set = set
+    request.state.idempotency_key = session_key(idempotency_key, identity)
     return McpResponse()

@@ -45,7 +45,7 @@ from services.gateway.response_models import ErasureReceipt, Page
 from services.gateway.responses import JsonResponse
 from services.gateway.search_response import FoundMemories, search_response
 from services.gateway.waiting import WAITS
-from shared.foundation import errors
+from shared.foundation import errors, validation
 from shared.foundation.stages import MemoryState
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle import edit_memory, erasure
@@ -151,7 +151,7 @@ async def search_memories(resources: ResourcesDep, caller: ReadCaller, body: Sea
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.READ, body.agent_id, body.user_id)
     filters = body.filters()
-    if not body.query or not body.query.strip():
+    if body.query is None or validation.is_blank(body.query):
         after = responses.decode_cursor(body.cursor)
         rows = await memory_search.list_newest(resources, scope, filters, body.limit + 1, after)
         return _page(rows, body.limit, {"score": 0.0}, stages=["newest"], degraded=[])

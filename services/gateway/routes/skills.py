@@ -4,7 +4,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from services.gateway import etag, responses
@@ -130,15 +130,13 @@ async def put_skill(
 
 @router.get("/{skill}", response_model=Skill)
 async def get_skill(
-    resources: ResourcesDep,
-    caller: ReadCaller,
-    scope: ReadScope,
-    skill: Name,
-    session_id: Annotated[str | None, Query(description="The session in which it is used.")] = None,
-    if_none_match: KnownVersion = None,
+    resources: ResourcesDep, scope: ReadScope, skill: Name, if_none_match: KnownVersion = None
 ) -> Response:
-    """Read a skill, the user's own or else the agent's, and note that it is used."""
-    found = await read.get(resources, caller, scope, skill, session_id)
+    """Read a skill, the user's own or else the agent's.
+
+    That is no use of it: contexts that show it and the tool `skill_load` note one.
+    """
+    found = await read.find(resources, scope, skill)
     return etag.versioned_response(found.to_json(), if_none_match)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict
 
-from services.gateway.api_model import ApiModel, example
+from services.gateway.api_model import ApiModel, BatchApiModel, example
 from services.gateway.dependencies import IdempotencyKeyDep, ResourcesDep
 from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
@@ -27,8 +27,11 @@ class ToolSchema(BaseModel):
     name: str | None = None
 
 
-class ToolArgumentsBody(ApiModel):
-    """The arguments of a call, as the model wrote them. A null is an argument that is not given."""
+class ToolArgumentsBody(BatchApiModel):
+    """The arguments of a call, as the model wrote them. A null is an argument that is not given.
+
+    What no database can store in them is an error of the model, and answered as such.
+    """
 
     model_config = example({"arguments": {"query": "how does Ada like to travel?"}})
 

@@ -13,6 +13,7 @@ from shared.foundation import prompt_safety
 MAX_LINE_CHARS = 1500
 """A longer record is cut: its id tells where the rest is."""
 MAX_ANSWER_CHARS = 12_000
+MAX_NAME_CHARS = 200
 _CUT = " …"
 
 
@@ -44,6 +45,11 @@ def shortened_line(text: str) -> str:
     """Return a text on one line, cut if it is long."""
     line = prompt_safety.single_line(text)
     return line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS].rstrip() + _CUT
+
+
+def name_of(text: str) -> str:
+    """Return an id or a key that a model named, on one line, cut if it is none that could exist."""
+    return prompt_safety.single_line(text[:MAX_NAME_CHARS]) + (_CUT if len(text) > MAX_NAME_CHARS else "")
 
 
 def shortened_block(text: str, max_chars: int) -> str:

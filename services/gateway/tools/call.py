@@ -82,10 +82,11 @@ async def _run(
 
 def _parse(tool: Tool, arguments: Mapping[str, Any]) -> Any:
     """Return the arguments. A null is one that was not given: strict schemas require every name."""
-    return parse(tool.arguments, {name: value for name, value in arguments.items() if value is not None})
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return parse(tool.arguments, given, "arguments")
 
 
 def _explain(error: errors.LociError, missing: str) -> str:
     """Return an error with what to do next; `missing` is that for something that is not there."""
     next_step = next((step for kind, step in _NEXT_STEPS.items() if isinstance(error, kind)), missing)
-    return f"{str(error).rstrip('.')}. {next_step}".rstrip()
+    return f"{gateway_errors.shortened(str(error)).rstrip('.')}. {next_step}".rstrip()

@@ -82,8 +82,8 @@ async def delete(call: Invocation, arguments: DeleteArguments) -> str:
     """Delete a rule."""
     scope = call.scope(Area.MEMORIES, Action.WRITE)
     if await delete_preference.delete_preference(call.resources, scope, arguments.key, None):
-        return f"Deleted {arguments.key}."
-    return f"There is no preference {arguments.key} of this user: nothing was deleted."
+        return f"Deleted {answers.name_of(arguments.key)}."
+    return f"There is no preference {answers.name_of(arguments.key)} of this user: nothing was deleted."
 
 
 _SETS = frozenset({SET})

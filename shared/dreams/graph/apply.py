@@ -1,62 +1,31 @@
 """Apply what a pass asks for in its graph, in the transaction that ends the pass.
 
 Nothing is overwritten: an entity gets aliases, an open triple that says the same a higher confidence, and
-what is stale is invalidated. Each change is recorded with what it has replaced, for undo.
+what is stale, or has gone to another entity, is invalidated. Each change is recorded with what it has
+replaced, for undo.
 """
-
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.graph import queries
-from shared.dreams.verification.graph_changes import ExtractedEntity, ExtractedTriple, GraphChanges, Record
+from shared.dreams.graph import merge, queries
+from shared.dreams.graph.applied_graph import (
+    CREATED,
+    INVALIDATED,
+    MERGED,
+    WIDENED,
+    AppliedGraph,
+    GraphPass,
+    state_of,
+)
+from shared.dreams.verification.graph_changes import Expiry, ExtractedEntity, ExtractedTriple, GraphChanges
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
 from shared.foundation.scope import Scope
-from shared.memory.graph import entity_queries, save, tombstones, triple_queries
-from shared.memory.graph.entity import Entity
+from shared.lifecycle import closed_facts
+from shared.memory.graph import entity_queries, review_queries, save, tombstones, triple_queries
+from shared.memory.graph.entity import Entity, EntityDraft, join_aliases
 from shared.memory.graph.names import fold
 from shared.memory.graph.triple import Triple
-
-CREATED, WIDENED, INVALIDATED = "created", "widened", "invalidated"
-
-
-@dataclass(slots=True)
-class AppliedGraph:
-    """What was changed, as rows of the diff, and the items that were left out."""
-
-    diff: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The number of changes by action and record."""
-        return dict(Counter(f"{change['record']}_{change['action']}" for change in self.diff))
-
-
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    connection: AsyncConnection
-    scope: Scope
-    run_id: str
-    name: str
-    applied: AppliedGraph
-
-    def note(
-        self,
-        action: str,
-        record: Record,
-        id_: str,
-        *,
-        reason: str | None = None,
-        before: dict[str, Any] | None = None,
-        after: dict[str, Any] | None = None,
-    ) -> None:
-        change = {"action": action, "record": record, "record_id": id_, "reason": reason}
-        run = {"tenant": self.scope.tenant, "run_id": self.run_id, "pass": self.name}
-        self.applied.diff.append({**run, **change, "before": before, "after": after})
 
 
 async def apply(
@@ -64,23 +33,44 @@ async def apply(
 ) -> AppliedGraph:
     """Apply the changes of a pass, record them, and return them."""
     applied = AppliedGraph()
-    pass_ = _Pass(connection, scope, run_id, name, applied)
-    deleted = await _deleted(connection, scope, changes)
+    pass_ = GraphPass(connection, scope, run_id, name, applied)
+    await _draw(pass_, changes)
+    for item in changes.merges:
+        await merge.merge(pass_, item)
+    for expiry in changes.expiries:
+        await _expire(pass_, expiry)
+    await _close_facts(pass_, changes)
+    await queries.insert_changes(connection, applied.diff)
+    await queries.save_extracted(connection, scope.tenant, changes.extracted)
+    await review_queries.mark_reviewed(connection, scope.tenant, changes.reviewed)
+    return applied
+
+
+async def _draw(pass_: GraphPass, changes: GraphChanges) -> None:
+    """Add what was extracted, but for what a caller has deleted."""
+    deleted = await _deleted(pass_.connection, pass_.scope, changes)
     for entity in changes.entities:
         if {(fold(item),) for item in (entity.draft.name, *entity.draft.aliases)} & deleted:
-            applied.skipped.append({"code": RejectionCode.FORGOTTEN, "kind": "entity"})
+            pass_.skip(RejectionCode.FORGOTTEN, "entity")
         else:
             await _apply_entity(pass_, entity)
     for triple in changes.triples:
         if set(_words_of(triple)) & deleted:
-            applied.skipped.append({"code": RejectionCode.FORGOTTEN, "kind": "triple"})
+            pass_.skip(RejectionCode.FORGOTTEN, "triple")
         else:
             await _apply_triple(pass_, triple)
-    for expiry in changes.expiries:
-        await _expire(pass_, expiry.record, expiry.id, expiry.reason)
-    await queries.insert_changes(connection, applied.diff)
-    await queries.save_extracted(connection, scope.tenant, changes.extracted)
-    return applied
+
+
+async def _close_facts(pass_: GraphPass, changes: GraphChanges) -> None:
+    """Invalidate the triples that come from memories which are closed: by this pass, or before it."""
+    named = None if changes.closes_facts else [*changes.closed_memories, *changes.extracted]
+    if named == []:
+        return
+    closed = await closed_facts.invalidate(pass_.connection, pass_.scope, named, keeps=True)
+    for fact in closed:
+        after = {"memory_ids": fact.memory_ids}
+        reason = closed_facts.MEMORY_CLOSED
+        pass_.note(INVALIDATED, "triple", fact.triple_id, reason=reason, after=after)
 
 
 async def _deleted(connection: AsyncConnection, scope: Scope, changes: GraphChanges) -> set[tuple[str, ...]]:
@@ -100,26 +90,36 @@ def _words_of(triple: ExtractedTriple) -> list[tuple[str, ...]]:
     return [(subject,), (object_,), (subject, fold(draft.predicate), object_)]
 
 
-async def _apply_entity(pass_: _Pass, extracted: ExtractedEntity) -> None:
+async def _apply_entity(pass_: GraphPass, extracted: ExtractedEntity) -> None:
     connection, scope = pass_.connection, pass_.scope
-    before = await entity_queries.lock_named(connection, scope, extracted.draft.name)
+    draft, before = await _kept_after_merge(pass_, extracted.draft)
     try:
-        after = await save.upsert_entity(connection, scope, extracted.draft, derived=True)
+        after = await save.upsert_entity(connection, scope, draft, derived=True)
     except errors.LimitReached:
-        pass_.applied.skipped.append({"code": RejectionCode.TOO_MANY_LABELS, "kind": "entity"})
+        pass_.skip(RejectionCode.TOO_MANY_LABELS, "entity")
         return
     await triple_queries.add_sources(connection, scope.tenant, {"entity_id": after.id}, extracted.sources)
     if before is None:
         pass_.note(CREATED, "entity", after.id)
     elif after != before:
-        pass_.note(WIDENED, "entity", after.id, before=_state(before), after=_state(after))
+        pass_.note(WIDENED, "entity", after.id, before=state_of(before), after=state_of(after))
 
 
-def _state(entity: Entity) -> dict[str, Any]:
-    return entity.model_dump(mode="json", include={"aliases", "expired_at", "reason", "type"})
+async def _kept_after_merge(pass_: GraphPass, draft: EntityDraft) -> tuple[EntityDraft, Entity | None]:
+    """Return the locked entity of a draft's name; if it went to another one, that one under its own name."""
+    connection, scope = pass_.connection, pass_.scope
+    before = await entity_queries.lock_named(connection, scope, draft.name)
+    if before is None or before.expired_at is None or before.reason != MERGED:
+        return draft, before
+    id_ = (await entity_queries.resolve_names(connection, scope, [draft.name]))[fold(draft.name)]
+    kept = await entity_queries.get(connection, scope.tenant, id_, lock=True)
+    if kept is None or kept.expired_at is not None or kept.scope != scope:
+        return draft, before
+    aliases = join_aliases(kept.name, [draft.name, *draft.aliases])
+    return draft.model_copy(update={"name": kept.name, "aliases": aliases}), kept
 
 
-async def _apply_triple(pass_: _Pass, extracted: ExtractedTriple) -> None:
+async def _apply_triple(pass_: GraphPass, extracted: ExtractedTriple) -> None:
     connection, scope, draft = pass_.connection, pass_.scope, extracted.draft
     known = await entity_queries.resolve_names(connection, scope, [draft.subject, draft.object or ""])
     ends = await save.resolve_ends(connection, scope, draft, derived=True)
@@ -145,17 +145,20 @@ async def _find_open(
     return next((item for item in same if item.invalid_at is None and item.expired_at is None), None)
 
 
-async def _expire(pass_: _Pass, record: Record, id_: str, reason: str) -> None:
-    """Invalidate what is still as it was: whoever has changed or referenced it meanwhile wants it."""
+async def _expire(pass_: GraphPass, expiry: Expiry) -> None:
+    """Invalidate what is still as it was: whoever has changed or restored it meanwhile wants it."""
     connection, tenant = pass_.connection, pass_.scope.tenant
-    if record == "triple":
-        triple = (await triple_queries.lock(connection, tenant, [id_])).get(id_)
-        if triple is None or triple.expired_at is not None:
+    if expiry.record == "triple":
+        ids = [expiry.id, *([] if expiry.other_id is None else [expiry.other_id])]
+        locked = await triple_queries.lock(connection, tenant, ids)
+        if any(id_ not in locked or locked[id_].expired_at is not None for id_ in ids):
             return
-        await triple_queries.invalidate(connection, tenant, id_, None, reason)
+        if locked[expiry.id].is_kept:
+            return
+        await triple_queries.invalidate(connection, tenant, expiry.id, expiry.at, expiry.reason)
     else:
-        entity = await entity_queries.get(connection, tenant, id_, lock=True)
-        if entity is None or entity.expired_at is not None:
+        entity = await entity_queries.get(connection, tenant, expiry.id, lock=True)
+        if entity is None or entity.expired_at is not None or entity.is_kept:
             return
-        await entity_queries.expire(connection, entity, reason)
-    pass_.note(INVALIDATED, record, id_, reason=reason)
+        await entity_queries.expire(connection, entity, expiry.reason)
+    pass_.note(INVALIDATED, expiry.record, expiry.id, reason=expiry.reason)

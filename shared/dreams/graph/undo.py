@@ -4,24 +4,27 @@ What a run has created is deleted with a tombstone, so that no later run brings 
 invalidated holds again, and is kept from the next run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.graph.apply import CREATED, WIDENED
+from shared.dreams.graph.applied_graph import CREATED, MERGED, WIDENED, state_of
 from shared.lifecycle import delete_graph
-from shared.memory.graph import entity_queries, triple_queries
+from shared.memory.graph import entity_queries, source_queries, triple_queries
 from shared.memory.graph.entity import Entity
-from shared.memory.graph.triple import Triple
+from shared.memory.graph.triple import Triple, TripleSource
 
 Change = dict[str, Any]
 _DELETED = "it was deleted since"
 _CHANGED = "it was changed since"
 _NAMED = "a caller or another triple names it"
 _SAID = "another triple says the same by now"
+_CLOSED = "the memory that says it stays closed"
+# What somebody may have changed of an entity since a run has.
+_COMPARED = ("aliases", "metadata")
 
 
 @dataclass(slots=True)
@@ -34,11 +37,19 @@ class UndoneGraph:
     kept: dict[str, str] = field(default_factory=dict)
 
 
-async def undo(connection: AsyncConnection, tenant: str, changes: Sequence[Change]) -> UndoneGraph:
-    """Undo the changes of a run, given in the order in which they were made."""
+async def undo(
+    connection: AsyncConnection, tenant: str, changes: Sequence[Change], closed_ids: Collection[str] = ()
+) -> UndoneGraph:
+    """Undo the changes of a run, given in the order in which they were made.
+
+    `closed_ids` are memories that the run has closed and that stay so: what they say does not hold.
+    """
     undone = UndoneGraph()
     for change in reversed(changes):
-        if change["record"] == "triple":
+        after = change["after"] or {}
+        if not set(closed_ids).isdisjoint(after.get("memory_ids", ())):
+            undone.kept[change["record_id"]] = _CLOSED
+        elif change["record"] == "triple":
             await _undo_triple(connection, tenant, change, undone)
         else:
             await _undo_entity(connection, tenant, change, undone)
@@ -50,18 +61,21 @@ async def _undo_triple(connection: AsyncConnection, tenant: str, change: Change,
     if triple is None:
         undone.kept[change["record_id"]] = _DELETED
     elif change["action"] == CREATED:
-        await _remove_triple(connection, triple, undone)
+        await _remove_triple(connection, triple, change, undone)
     elif change["action"] == WIDENED:
         await _narrow_triple(connection, triple, change, undone)
     else:
         await _restore_triple(connection, triple, undone)
 
 
-async def _remove_triple(connection: AsyncConnection, triple: Triple, undone: UndoneGraph) -> None:
+async def _remove_triple(
+    connection: AsyncConnection, triple: Triple, change: Change, undone: UndoneGraph
+) -> None:
     if not triple.is_derived:
         undone.kept[triple.id] = _CHANGED
         return
-    await delete_graph.delete_triple_rows(connection, triple)
+    # What came from a merged entity was said of that one, and of this one it may be said yet.
+    await delete_graph.delete_triple_rows(connection, triple, entombs=change["reason"] != MERGED)
     undone.removed.append(triple.id)
 
 
@@ -72,6 +86,7 @@ async def _narrow_triple(
         undone.kept[triple.id] = _CHANGED
         return
     await triple_queries.update_columns(connection, triple.tenant, triple.id, change["before"])
+    await _take_sources(connection, triple.tenant, {"triple_id": triple.id}, change)
     undone.narrowed.append(triple.id)
 
 
@@ -114,10 +129,20 @@ async def _remove_entity(connection: AsyncConnection, entity: Entity, undone: Un
 async def _narrow_entity(
     connection: AsyncConnection, entity: Entity, change: Change, undone: UndoneGraph
 ) -> None:
-    if change["before"] is None or entity.aliases != change["after"]["aliases"]:
+    before, after = change["before"], change["after"]
+    present = state_of(entity)
+    if before is None or any(after.get(name, present[name]) != present[name] for name in _COMPARED):
         undone.kept[entity.id] = _CHANGED
         return
-    before = change["before"]
     expired_at = before["expired_at"] and datetime.fromisoformat(before["expired_at"])
     await entity_queries.replace(connection, entity, before | {"expired_at": expired_at})
+    await _take_sources(connection, entity.tenant, {"entity_id": entity.id}, change)
     undone.narrowed.append(entity.id)
+
+
+async def _take_sources(
+    connection: AsyncConnection, tenant: str, record: dict[str, str], change: Change
+) -> None:
+    """Take back the sources that a change has added."""
+    added = [TripleSource(**source) for source in change["after"].get("added_sources", ())]
+    await source_queries.delete_sources(connection, tenant, record, added)

@@ -70,14 +70,9 @@ def parse(reply: str) -> Episodes:
     Raises errors.InvalidModelReply if the reply has no such object.
     """
     payload = model_output.parse_object(reply, "toSave", "toUpdate")
-    new = (_parse_episode(item) for item in _items(payload, "toSave"))
-    continued = (_parse_update(item) for item in _items(payload, "toUpdate"))
+    new = (_parse_episode(item) for item in model_output.listed_objects(payload.get("toSave")))
+    continued = (_parse_update(item) for item in model_output.listed_objects(payload.get("toUpdate")))
     return Episodes(tuple(filter(None, new)), tuple(filter(None, continued)))
-
-
-def _items(payload: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    value = payload.get(name)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _parse_episode(item: Mapping[str, Any]) -> Episode | None:

@@ -60,6 +60,10 @@ BY_DIRECTIVE: dict[str, JsonSchema] = {
             )
         ),
     ),
+    "graph-consolidation": object_of(
+        merge=array_of(object_of(keep=TEXT, drop=TEXT)),
+        invalidate=array_of(object_of(id=TEXT, because=TEXT, reason=one_of("contradicted", "duplicate"))),
+    ),
     "mine-facts": object_of(
         facts=array_of(
             object_of(

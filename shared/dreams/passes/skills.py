@@ -5,12 +5,13 @@ replacement, change one that it was not shown whole, or take the name of another
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from shared.dreams.passes import skill_fidelity
 from shared.dreams.verification import similarity
+from shared.dreams.verification.fidelity import Fault
 from shared.dreams.verification.plan import to_list
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
-from shared.dreams.verification.text_parser import parse_text
 from shared.foundation import errors, model_output, validation
 from shared.memory.skills.skill import (
     MAX_CONTENT,
@@ -69,24 +70,41 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item for item in to_list(value) if isinstance(item, str)))
 
 
-def check(
-    proposed: ProposedSkills, offered: Mapping[str, Skill], taken: Collection[str]
-) -> tuple[list[SkillPlan], list[Rejection]]:
-    """Return the plans that may be proposed, and the rejections of the others.
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a model was shown, and what it may do with it.
 
-    `offered` are the skills that the model was shown whole, by name; `taken` the names of all in the scope.
+    `offered` are the skills that it was shown whole, by name; `taken` the names of all in the scope; `text`
+    is the whole prompt. A skill that stands for others may deny what they don't only if `may_deny`, and one
+    may stand for none only if `may_add`.
     """
+
+    offered: Mapping[str, Skill]
+    taken: Collection[str]
+    text: str
+    may_deny: bool = False
+    may_add: bool = False
+
+    def without(self, plans: Sequence[SkillPlan]) -> "Material":
+        """Return what is left when these plans have taken their names and skills."""
+        used = {name for plan in plans for name in (plan.name, *plan.replaces)}
+        offered = {name: skill for name, skill in self.offered.items() if name not in used}
+        return replace(self, offered=offered, taken={*self.taken, *used})
+
+
+def check(proposed: ProposedSkills, material: Material) -> tuple[list[SkillPlan], list[Rejection]]:
+    """Return the plans that may be proposed, and the rejections of the others."""
     accepted: list[SkillPlan] = []
     rejections: list[Rejection] = []
     used: set[str] = set()
     for position, plan in enumerate(proposed.plans):
-        sources = [offered[name] for name in _source_names(plan, offered)]
-        code = _fault(plan, offered, taken, used) or _lost(plan, sources)
-        if code is None:
+        fault = _fault_of(plan, material, used)
+        if fault is None:
             accepted.append(plan)
             used |= {plan.name, *plan.replaces}
         else:
-            rejections.append(Rejection(code, item_reference("skill", (), position), _DETAILS[code]))
+            item = item_reference("skill", (), position)
+            rejections.append(Rejection(fault.code, item, fault.detail, fault.words))
     dropped = [name for name in proposed.deletions if name not in used]
     rejections += [
         Rejection(
@@ -107,8 +125,8 @@ _DETAILS = {
     RejectionCode.UNKNOWN_ID: "it stands for a skill that was not shown whole",
     RejectionCode.DUPLICATE: "another skill has this name or says the same",
     RejectionCode.SOURCE_TAKEN: "another item has this skill",
+    RejectionCode.NO_SOURCES: "it stands for no skill that was shown",
     RejectionCode.UNCHANGED: "it says what the skill says already",
-    RejectionCode.LOSES_SPECIFICS: "it loses names, numbers or dates of the skills that it stands for",
     RejectionCode.NEEDS_REPLACEMENT: "no skill is dropped without another in its place",
 }
 
@@ -117,7 +135,21 @@ def _source_names(plan: SkillPlan, offered: Mapping[str, Skill]) -> list[str]:
     return [name for name in dict.fromkeys([plan.name, *plan.replaces]) if name in offered]
 
 
-def _fault(
+def _fault_of(plan: SkillPlan, material: Material, used: Collection[str]) -> Fault | None:
+    code = _broken_rule(plan, material.offered, material.taken, used)
+    sources = [material.offered[name].content for name in _source_names(plan, material.offered)]
+    if code is None and not sources and not material.may_add:
+        code = RejectionCode.NO_SOURCES
+    if code is None and len(sources) == 1 and sources[0].split() == plan.content.split():
+        code = RejectionCode.UNCHANGED
+    if code is not None:
+        return Fault(code, _DETAILS[code], ())
+    return skill_fidelity.first_fault(
+        plan.content, plan.summary, sources, material.text, may_deny=material.may_deny
+    )
+
+
+def _broken_rule(
     plan: SkillPlan, offered: Mapping[str, Skill], taken: Collection[str], used: Collection[str]
 ) -> RejectionCode | None:
     faults = (
@@ -147,18 +179,6 @@ def _is_storable(content: str) -> bool:
     except errors.Invalid:
         return False
     return True
-
-
-def _lost(plan: SkillPlan, sources: Sequence[Skill]) -> RejectionCode | None:
-    """Return why a plan may not stand for its sources, or None."""
-    if not sources:
-        return None
-    if len(sources) == 1 and sources[0].content.strip() == plan.content:
-        return RejectionCode.UNCHANGED
-    written = parse_text(plan.content)
-    if any(parse_text(skill.content).missing_in(written) for skill in sources):
-        return RejectionCode.LOSES_SPECIFICS
-    return None
 
 
 def says_the_same(plan: SkillPlan, contents: Collection[str]) -> bool:

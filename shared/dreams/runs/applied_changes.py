@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.dreams.graph.apply import AppliedGraph
+from shared.dreams.graph.applied_graph import AppliedGraph
 from shared.dreams.runs.dream_run import Run
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm.memory import Memory

@@ -32,6 +32,7 @@ from shared.dreams.runs.present import Present, read_present
 from shared.dreams.runs.repeated_texts import join_repeated
 from shared.dreams.runs.undone_change_queries import MERGED
 from shared.dreams.skill_proposals import queries as proposal_queries
+from shared.dreams.verification.graph_changes import GraphChanges
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm import history, reinforce
@@ -63,9 +64,10 @@ async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome:
     for closing in outcome.closings:
         await renew_memories.close(connection, run, name, closing, present, applied_changes)
     await queries.insert_changes(connection, applied_changes.diff)
-    if outcome.graph is not None:
-        applied_changes.graph = await apply_graph.apply(connection, run.scope, run.id, name, outcome.graph)
-        applied_changes.skipped += applied_changes.graph.skipped
+    graph = outcome.graph or GraphChanges()
+    graph.closed_memories = [row["entry_id"] for row in applied_changes.diff if row["action"] == "closed"]
+    applied_changes.graph = await apply_graph.apply(connection, run.scope, run.id, name, graph)
+    applied_changes.skipped += applied_changes.graph.skipped
     return applied_changes
 
 

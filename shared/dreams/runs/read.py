@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.dreams.graph import queries as graph_queries
 from shared.dreams.runs import queries
 from shared.dreams.runs.dream_run import Run
+from shared.dreams.skill_proposals import queries as proposal_queries
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.platform.auth import rights
@@ -42,7 +43,13 @@ async def read_changes(resources: Resources, caller: Caller, run_id: str) -> lis
         await _get_visible(connection, caller, run_id)
         of_memories = await queries.list_changes(connection, caller.tenant, run_id)
         of_graph = await graph_queries.list_changes(connection, caller.tenant, run_id)
-    return [*({"record": "memory", **change} for change in of_memories), *map(_of_graph, of_graph)]
+        proposals = await proposal_queries.list_of_run(connection, caller.tenant, run_id)
+    of_skills = [change for proposal in proposals for change in proposal.changes()]
+    return [
+        *({"record": "memory", **change} for change in of_memories),
+        *map(_of_graph, of_graph),
+        *of_skills,
+    ]
 
 
 def _of_graph(change: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,11 @@ class RunDiff:
         self._last = {change["entry_id"]: change for change in changes}
 
     @property
+    def closed_ids(self) -> list[str]:
+        """The ids of the memories that the run closed and did not create."""
+        return [change["entry_id"] for change in self.closings]
+
+    @property
     def ids(self) -> list[str]:
         """The ids of all memories that the run changed, sorted."""
         return sorted(self._last)

@@ -94,7 +94,8 @@ async def _commit(
         diff = RunDiff(run_id, await queries.list_changes(connection, caller.tenant, run_id))
         undone, rest = await _undo_all(connection, caller, diff)
         graph_changes = await graph_queries.list_changes(connection, caller.tenant, run_id)
-        graph = await undo_graph.undo(connection, caller.tenant, graph_changes)
+        closed_ids = [id_ for id_ in diff.closed_ids if undone.kept.get(id_, DELETED) != DELETED]
+        graph = await undo_graph.undo(connection, caller.tenant, graph_changes, closed_ids)
         undone.skills = await decide_proposals.take_back(
             connection, resources.settings, caller.tenant, run_id
         )

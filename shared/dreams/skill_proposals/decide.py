@@ -99,7 +99,7 @@ async def _commit(
         published = await publish.publish(
             connection, resources.settings, proposal, caller.key_id, reason, changes
         )
-        jobs = await write.enqueue(connection, changes.skills)
+        jobs = await write.enqueue(connection, resources.settings, changes.skills)
     return published, changes, jobs
 
 
@@ -126,7 +126,7 @@ async def store(
             if settings.skill_publish_proposals:
                 changes = SkillChanges()
                 await publish.publish(connection, settings, proposal, _DREAM, None, changes)
-                await write.enqueue(connection, changes.skills, delay=0)
+                await write.enqueue(connection, settings, changes.skills, delay=0)
                 action = "skill_published"
             counts[action] = counts.get(action, 0) + 1
         else:
@@ -161,5 +161,5 @@ async def take_back(
             undone.undone.append(proposal.name)
         else:
             undone.kept.append({"name": proposal.name, "reason": reason})
-    undone.jobs = await write.enqueue(connection, undone.changes.skills)
+    undone.jobs = await write.enqueue(connection, settings, undone.changes.skills)
     return undone

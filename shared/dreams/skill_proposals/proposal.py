@@ -74,6 +74,21 @@ class SkillProposal(BaseModel):
         """The scope whose skills are meant."""
         return Scope(self.tenant, self.agent_id, self.user_id)
 
+    def changes(self) -> list[dict[str, Any]]:
+        """Return what became of the proposal and, once it is published, which skills it deleted."""
+        earlier = [skill["name"] for skill in self.before]
+        published = "replaced" if self.name in earlier else "created"
+        actions = {ProposalState.OPEN: "proposed", ProposalState.PUBLISHED: published}
+        known = {"record": "skill", "pass": self.pass_name, "proposal_id": self.id, "reason": self.reason}
+        action = actions.get(self.state, self.state.value)
+        main = {"entry_id": self.name, "action": action, "version": self.published_version}
+        deleted = [
+            {"entry_id": name, "action": "deleted", "successors": [self.name]}
+            for name in earlier
+            if name != self.name
+        ]
+        return [known | change for change in (*deleted, main)]
+
     def to_json(self) -> dict[str, Any]:
         """Return the proposal as the API does."""
         return self.model_dump(mode="json", by_alias=True)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import uuid_utils
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import BigInteger, Text, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -50,6 +50,13 @@ async def lock(connection: AsyncConnection, tenant: str, proposal_id: str) -> Sk
     statement = select(skill_proposal).where(*where).with_for_update()
     row = (await connection.execute(statement)).mappings().one_or_none()
     return None if row is None else SkillProposal.from_row(row)
+
+
+async def list_of_run(connection: AsyncConnection, tenant: str, run_id: str) -> list[SkillProposal]:
+    """Return the proposals of a run, in the order in which they were made."""
+    where = (tenant_filter(skill_proposal, tenant), skill_proposal.c.run_id == run_id)
+    statement = select(skill_proposal).where(*where).order_by(skill_proposal.c.id)
+    return [SkillProposal.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def lock_of_run(connection: AsyncConnection, tenant: str, run_id: str) -> list[SkillProposal]:
@@ -103,6 +110,29 @@ async def decide(
     statement = update(skill_proposal).where(*where).values(values).returning(*skill_proposal.c)
     row = (await connection.execute(statement)).mappings().one_or_none()
     return None if row is None else SkillProposal.from_row(row)
+
+
+async def carry_over(
+    connection: AsyncConnection, tenant: str, skill_id: str, before: int, after: int
+) -> None:
+    """Let a new version of a skill stand for the one before in what dreams noted of it.
+
+    Only its summary has changed: a proposal was made from the content, and so was a review.
+    """
+    columns, key = skill_proposal.c, literal(skill_id, Text)
+    is_based = (
+        tenant_filter(skill_proposal, tenant),
+        columns.skill_ids.contains([skill_id]),
+        columns.based_on[skill_id].astext.cast(BigInteger) == before,
+    )
+    based_on = columns.based_on.op("||")(func.jsonb_build_object(key, literal(after, BigInteger)))
+    await connection.execute(update(skill_proposal).where(*is_based).values(based_on=based_on))
+    is_reviewed = (
+        tenant_filter(skill_review, tenant),
+        skill_review.c.skill_id == skill_id,
+        skill_review.c.version == before,
+    )
+    await connection.execute(update(skill_review).where(*is_reviewed).values(version=after))
 
 
 async def list_reviewed(connection: AsyncConnection, scope: Scope, name: DreamPass) -> dict[str, int]:

@@ -199,7 +199,7 @@ def _check_change(fields: MergedFields, sources: Sequence[Memory]) -> None:
     """Refuse to archive a memory in favour of an equal one."""
     if len(sources) > 1:
         return
-    source = sources[0]
+    (source,) = sources
     same_words = normalize(fields.content) == normalize(source.content)
     if same_words and fields.category == source.category and set(fields.tags) == set(source.tags):
         raise _RuleViolation(RejectionCode.UNCHANGED, "says what its only source says")

@@ -56,14 +56,9 @@ def parse(reply: str) -> GraphPlan:
     """
     payload = model_output.parse_object(reply, "entities", "triples")
     return GraphPlan(
-        tuple(_parse_entity(item) for item in _items(payload, "entities")),
-        tuple(_parse_triple(item) for item in _items(payload, "triples")),
+        tuple(_parse_entity(item) for item in model_output.listed_objects(payload.get("entities"))),
+        tuple(_parse_triple(item) for item in model_output.listed_objects(payload.get("triples"))),
     )
-
-
-def _items(payload: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    value = payload.get(name)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _parse_entity(item: Mapping[str, Any]) -> ProposedEntity:

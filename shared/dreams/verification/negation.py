@@ -82,6 +82,12 @@ def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     ]
 
 
+def lost_negations(content: str, sources: Sequence[str]) -> list[str]:
+    """Return the wordings of what is denied in the sources and not in the text."""
+    source_denials = [denial for source in sources for denial in _denials(source)]
+    return _unmatched(source_denials, list(_denials(content)))
+
+
 def contradicted_words(content: str, sources: Sequence[str]) -> list[str]:
     """Return the wordings of what a text denies and no source does, or of what it says and they deny.
 

@@ -34,6 +34,7 @@ class GraphLine(BaseModel):
     expired_at: Moment | None = None
     reason: str | None = None
     is_derived: bool = False
+    is_kept: bool = False
 
     def check(self) -> None:
         """Raise errors.Invalid for an id or a reason that can't be stored."""
@@ -87,7 +88,7 @@ class TripleLine(GraphLine):
         ).validated()
 
     @property
-    def times(self) -> tuple[datetime | None, ...]:
+    def times(self) -> tuple[datetime | None, datetime | None, datetime | None]:
         """What tells triples that say the same apart."""
         return self.valid_at, self.invalid_at, self.expired_at
 
@@ -102,16 +103,20 @@ class TripleLine(GraphLine):
 
 def write_entity(entity: Entity) -> bytes:
     """Return an entity as a line, with its line break."""
-    return _write(EntityLine, entity.to_json() | {"is_derived": entity.is_derived})
+    return _write(EntityLine, entity.to_json() | _hidden(entity, "is_derived", "is_kept"))
 
 
 def write_triple(triple: Triple) -> bytes:
     """Return a triple as a line, with its line break."""
     is_literal = triple.object_id is None
     names: dict[str, Any] = {"object": None, "literal": triple.object} if is_literal else {"literal": None}
-    hidden = ("is_derived", "previous_invalid_at", "subject_type", "object_type")
-    more = {name: getattr(triple, name) for name in hidden}
+    more = _hidden(triple, "is_derived", "is_kept", "previous_invalid_at", "subject_type", "object_type")
     return _write(TripleLine, triple.to_json() | more | names)
+
+
+def _hidden(record: Entity | Triple, *fields: str) -> dict[str, Any]:
+    """Return fields that a line carries and an answer doesn't show."""
+    return {name: getattr(record, name) for name in fields}
 
 
 def _write(model: type[GraphLine], fields: dict[str, Any]) -> bytes:

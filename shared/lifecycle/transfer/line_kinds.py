@@ -103,7 +103,11 @@ ROW_KINDS: dict[LineKind, RowKind] = {
             Owner.SCOPE,
             ("name",),
             row_checks.check_skill,
-            left_out={"id": "drawn anew: the name tells which skill is meant", "version": "of this database"},
+            left_out={
+                "id": "drawn anew: the name tells which skill is meant",
+                "version": "of this database",
+                "unsummarised_version": "of this database",
+            },
             is_kept=True,
             record_kind=RecordKind.SKILL,
             search_text=row_checks.search_text_of_skill,

@@ -225,8 +225,7 @@ def check_skill(fields: Fields) -> Fields:
     draft = _draft(skills.SkillDraft, fields).validated()
     if draft.summary is None or draft.see_also is None:
         raise errors.Invalid("summary", "must be given, and see_also, too")
-    for position, file in enumerate(draft.files or ()):
-        skill_zip.check_path(file.path, f"files.{position}")
+    skill_zip.check_files(draft.files or (), "files")
     return fields | {
         "see_also": list(draft.see_also),
         "front_matter": (draft.front_matter or skills.FrontMatter()).to_json(),

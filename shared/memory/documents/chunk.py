@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
+from shared.foundation import validation
 from shared.memory.documents.parsed import PARSER_VERSION, Block
 
 _SENTENCE_END = re.compile("[.!?\u2026][\"')\\]\u00bb\u201d\u2019]*\\s+|[\u3002\uff01\uff1f]\\s*")
@@ -43,7 +44,7 @@ def chunk(blocks: Sequence[Block], size: int = 1000, overlap: int = 150) -> list
         raise ValueError("the overlap of chunks must be less than their size")
     chunks: list[Chunk] = []
     for page, group in groupby(blocks, key=attrgetter("page")):
-        text = _PageText([block for block in group if block.text.strip()])
+        text = _PageText([block for block in group if not validation.is_blank(block.text)])
         for begin, end in text.cut(size, overlap):
             lines = text.line_of(begin), text.last_line_of(end)
             chunks.append(Chunk(text.text[begin:end], len(chunks), page, *lines))
@@ -79,7 +80,7 @@ class _PageText:
         while start < len(self.text):
             begin = self._repeat_from(start, size, overlap) if start else 0
             end = self._end_of_chunk(start, begin + size)
-            if not self.text[start:end].isspace():
+            if not validation.is_blank(self.text[start:end]):
                 yield self._without_space(begin, end)
             start = end
 

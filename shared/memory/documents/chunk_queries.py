@@ -1,4 +1,7 @@
-"""Every statement on the chunks of documents. Functions take the caller's transaction and never commit."""
+"""Every statement on the chunks of documents. Functions take the caller's transaction and never commit.
+
+A chunk whose document is gone waits for its deletion: no function but those for that returns it.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -73,18 +76,23 @@ async def count_unindexed(connection: AsyncConnection, existing: Document, stage
 
 async def list_other_versions(
     connection: AsyncConnection,
-    existing: Document,
+    tenant: str,
+    document_id: str,
     kept_versions: Collection[int],
     limit: int | None = None,
 ) -> list[tuple[str, str]]:
-    """Return up to `limit` chunks of a document of other versions than these, as (id, content)."""
+    """Return up to `limit` chunks of a document of other versions than these, as (id, content).
+
+    The document itself may be gone.
+    """
     where = (
-        tenant_filter(document_chunk, existing.tenant),
-        document_chunk.c.document_id == existing.id,
+        tenant_filter(document_chunk, tenant),
+        document_chunk.c.document_id == document_id,
         document_chunk.c.version.not_in(kept_versions),
     )
+    place = (document_chunk.c.version, document_chunk.c.position)
     statement = select(document_chunk.c.id, document_chunk.c.content).where(*where)
-    rows = await connection.execute(statement.order_by(document_chunk.c.id).limit(limit))
+    rows = await connection.execute(statement.order_by(*place).limit(limit))
     return [(row.id, row.content) for row in rows]
 
 
@@ -92,7 +100,8 @@ async def has_other_versions(
     connection: AsyncConnection, existing: Document, kept_versions: Collection[int]
 ) -> bool:
     """Tell whether a document has chunks of other versions than these."""
-    return bool(await list_other_versions(connection, existing, kept_versions, limit=1))
+    found = await list_other_versions(connection, existing.tenant, existing.id, kept_versions, limit=1)
+    return bool(found)
 
 
 async def delete_chunks(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
@@ -101,9 +110,16 @@ async def delete_chunks(connection: AsyncConnection, tenant: str, ids: Sequence[
     await connection.execute(delete(document_chunk).where(*where))
 
 
+def _is_of_document() -> ColumnElement[bool]:
+    return (document.c.tenant == document_chunk.c.tenant) & (document.c.id == document_chunk.c.document_id)
+
+
+def _has_document(tenant: str) -> tuple[ColumnElement[bool], ...]:
+    return tenant_filter(document_chunk, tenant), select(document.c.id).where(_is_of_document()).exists()
+
+
 def _with_document() -> Select[Any]:
-    is_same = (document.c.tenant == document_chunk.c.tenant) & (document.c.id == document_chunk.c.document_id)
-    return select(*_COLUMNS).join(document, is_same)
+    return select(*_COLUMNS).join(document, _is_of_document())
 
 
 def _is_searchable(tenant: str) -> tuple[ColumnElement[bool], ...]:
@@ -143,20 +159,20 @@ async def load_documents(
 
 async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the index version of each of these chunks that exists, by id."""
-    where = (tenant_filter(document_chunk, tenant), is_any_of(document_chunk.c.id, record_ids))
+    where = (*_has_document(tenant), is_any_of(document_chunk.c.id, record_ids))
     rows = await connection.scalars(select(document_chunk.c.id).where(*where))
     return dict.fromkeys(rows, index_document.VERSION)
 
 
 async def count(connection: AsyncConnection, tenant: str) -> int:
     """Return the number of a tenant's chunks."""
-    where = tenant_filter(document_chunk, tenant)
-    return int(await connection.scalar(select(func.count()).select_from(document_chunk).where(where)) or 0)
+    statement = select(func.count()).select_from(document_chunk).where(*_has_document(tenant))
+    return int(await connection.scalar(statement) or 0)
 
 
 async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's chunks, ordered by id, as id → index version."""
-    where = (tenant_filter(document_chunk, tenant), document_chunk.c.id > after)
+    where = (*_has_document(tenant), document_chunk.c.id > after)
     rows = await connection.scalars(
         select(document_chunk.c.id).where(*where).order_by(document_chunk.c.id).limit(limit)
     )

@@ -63,6 +63,7 @@ class Document(BaseModel):
     declared_type: str | None = Field(exclude=True)
     file_id: str = Field(exclude=True)
     searchable_version: int | None = Field(exclude=True)
+    former_source: str | None = Field(exclude=True)
     method: str | None = Field(exclude=True)
     stored_chunks: int = Field(exclude=True)
 

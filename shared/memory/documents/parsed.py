@@ -28,6 +28,15 @@ class ParsedDocument:
     blocks: tuple[Block, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """What a file was found to be, and by which method its text was taken and cut."""
+
+    title: str | None
+    media_type: str
+    method: str
+
+
 class Unreadable(Exception):
     """A file that has no text that could be searched. `detail` is a sentence for people."""
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra.postgres import advisory_lock_key, keyset_after, tenant_filter
+from shared.infra.postgres import advisory_lock_key, is_any_of, keyset_after, tenant_filter
 from shared.memory.documents.document import Document, DocumentState, NewFile
-from shared.memory.documents.parsed import ParsedDocument
+from shared.memory.documents.parsed import ParsedFile
 from shared.memory.documents.table import document
 
 _NOW = func.clock_timestamp()
@@ -51,6 +51,13 @@ async def find_by_source(connection: AsyncConnection, tenant: str, source: str) 
 async def find_by_sha256(connection: AsyncConnection, tenant: str, sha256: str) -> Document | None:
     """Return and lock the oldest document whose latest version has these bytes."""
     return await _find(connection, tenant, document.c.sha256 == sha256, lock=True)
+
+
+async def list_former(connection: AsyncConnection, tenant: str, sources: Sequence[str]) -> list[Document]:
+    """Return and lock the documents that one of these sources has left, and that are found until then."""
+    where = (tenant_filter(document, tenant), is_any_of(document.c.former_source, sources))
+    statement = select(document).where(*where).order_by(document.c.id).with_for_update()
+    return [Document.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
 async def _find(
@@ -114,17 +121,26 @@ def _file_columns(new: NewFile) -> dict[str, str | int | None]:
 
 async def add_source(connection: AsyncConnection, existing: Document, source: str) -> Document:
     """Note that a locked document also comes from this source, which has none yet."""
-    return await _set_sources(connection, existing, [*existing.sources, source])
+    return await _set_sources(connection, existing, [*existing.sources, source], None)
 
 
 async def remove_source(connection: AsyncConnection, existing: Document, source: str) -> Document:
     """Note that a locked document no longer comes from one of its sources."""
-    return await _set_sources(connection, existing, [name for name in existing.sources if name != source])
+    rest = [name for name in existing.sources if name != source]
+    return await _set_sources(connection, existing, rest, None if rest else source)
 
 
-async def _set_sources(connection: AsyncConnection, existing: Document, sources: list[str]) -> Document:
+async def keep(connection: AsyncConnection, existing: Document) -> Document:
+    """Note that a locked document is to stay, because its file was uploaded again."""
+    return await _set_sources(connection, existing, existing.sources, None)
+
+
+async def _set_sources(
+    connection: AsyncConnection, existing: Document, sources: list[str], former_source: str | None
+) -> Document:
     first, others = (sources[0] if sources else None), sources[1:]
-    return await _update(connection, existing, {"source": first, "other_sources": others})
+    values = {"source": first, "other_sources": others, "former_source": former_source}
+    return await _update(connection, existing, values)
 
 
 async def begin_again(connection: AsyncConnection, existing: Document) -> Document:
@@ -140,24 +156,22 @@ async def mark_processing(connection: AsyncConnection, existing: Document) -> Do
     return await _update(connection, existing, {"state": DocumentState.PROCESSING})
 
 
-async def note_stored(
-    connection: AsyncConnection,
-    existing: Document,
-    parsed: ParsedDocument,
-    method: str,
-    *,
-    stored: int,
-    total: int,
+async def note_parsed(
+    connection: AsyncConnection, existing: Document, what: ParsedFile, chunk_count: int
 ) -> Document:
-    """Note what a locked document is, how its text was taken, and how many of its chunks are stored."""
+    """Note what a locked document is and how its text was taken, now that all of it is stored as parsed."""
     values = {
-        "method": method,
-        "parsed_title": parsed.title,
-        "media_type": parsed.media_type,
-        "chunk_count": total,
-        "stored_chunks": stored,
+        "method": what.method,
+        "parsed_title": what.title,
+        "media_type": what.media_type,
+        "chunk_count": chunk_count,
     }
     return await _update(connection, existing, values)
+
+
+async def note_stored(connection: AsyncConnection, existing: Document, stored_chunks: int) -> Document:
+    """Note how many chunks of the latest version of a locked document are stored."""
+    return await _update(connection, existing, {"stored_chunks": stored_chunks})
 
 
 async def make_searchable(connection: AsyncConnection, existing: Document) -> Document:

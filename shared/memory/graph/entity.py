@@ -80,6 +80,7 @@ class Entity(BaseModel):
     expired_at: datetime | None
     reason: str | None
     is_derived: bool = Field(exclude=True)
+    is_kept: bool = Field(default=False, exclude=True)
     tenant: str = Field(exclude=True)
 
     @classmethod

@@ -13,10 +13,10 @@ from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
 from shared.memory.graph.entity import Entity
-from shared.memory.graph.names import fold, key_of
+from shared.memory.graph.names import fold, key_of, possible_keys
 from shared.memory.graph.table import graph_entity, graph_name
 
-_READ_COLUMNS = [column for column in graph_entity.c if column.name not in {"folded_name", "is_kept"}]
+_READ_COLUMNS = [column for column in graph_entity.c if column.name not in {"folded_name", "reviewed_at"}]
 
 
 async def get(
@@ -113,13 +113,18 @@ async def list_named(connection: AsyncConnection, scope: Scope, names: Sequence[
     return [row["id"] for row in await prepared.fetch(connection, _RESOLVE, values)]
 
 
-# An entity is found by the first words of its names. An expired one is found at a time before that.
+# An entity is found by the first words of its names; a longer name stands in the message as a whole. That is
+# decided here, before the limit: else a name would be missed because many others begin as it does.
+# An expired one is found at a time before that.
 _MATCH = text(
     """
-    SELECT n.folded, e.*
-    FROM graph_name n JOIN graph_entity e ON e.tenant = n.tenant AND e.id = n.entity_id
-    WHERE n.tenant = :tenant AND n.agent_id = :agent_id AND n.key = ANY (:keys)
-        AND (n.user_id IS NULL OR n.user_id = CAST(:user_id AS text))
+    SELECT e.* FROM graph_entity e
+    WHERE e.tenant = :tenant AND e.id IN (
+            SELECT n.entity_id FROM graph_name n
+            WHERE n.tenant = :tenant AND n.agent_id = :agent_id AND n.key = ANY (:keys)
+                AND (n.user_id IS NULL OR n.user_id = CAST(:user_id AS text))
+                AND (n.folded = n.key OR position(' ' || n.folded || ' ' IN CAST(:words AS text)) > 0)
+        )
         AND (e.expired_at IS NULL OR e.expired_at > CAST(:as_of AS timestamptz))
     ORDER BY e.last_referenced_at DESC NULLS LAST, e.id
     LIMIT :limit
@@ -131,16 +136,18 @@ _MATCH = text(
 )
 
 
-async def list_with_keys(
-    connection: AsyncConnection, scope: Scope, keys: Sequence[str], as_of: datetime | None, limit: int
-) -> list[tuple[str, Entity]]:
-    """Return the entities that a scope sees and that have a name with one of these keys, with that name.
+async def list_named_in(
+    connection: AsyncConnection, scope: Scope, words: Sequence[str], as_of: datetime | None, limit: int
+) -> list[Entity]:
+    """Return entities that a scope sees and of which a name stands in a message, given as its words.
 
     The one that was referenced last comes first. `as_of` of None is now.
     """
-    values = prepared.scope_values(scope) | {"keys": list(keys), "as_of": as_of, "limit": limit}
-    rows = await prepared.fetch(connection, _MATCH, values)
-    return [(row["folded"], Entity.from_row(row)) for row in rows]
+    if not (keys := possible_keys(words)):
+        return []
+    values = {"keys": keys, "words": f" {' '.join(words)} ", "as_of": as_of, "limit": limit}
+    rows = await prepared.fetch(connection, _MATCH, prepared.scope_values(scope) | values)
+    return [Entity.from_row(row) for row in rows]
 
 
 _TOUCH = text(

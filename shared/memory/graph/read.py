@@ -20,7 +20,6 @@ from shared.platform.resources import Resources
 MAX_MATCHES = 20
 """Entities that a message is about at most: those that were referenced last."""
 MAX_SEEDS = 20
-_FOUND_BY_KEY = 2000
 NO_ENTITY = "no such entity"
 
 
@@ -85,12 +84,7 @@ async def match_in(
     """Return the entities that a message is about, within the caller's transaction."""
     as_of = None if as_of is None else validation.check_time(as_of, "as_of")
     words = names.message_words(validation.check_text(message, "text"))
-    keys = names.possible_keys(words)
-    if not keys:
-        return []
-    found = await entity_queries.list_with_keys(connection, scope, keys, as_of, _FOUND_BY_KEY)
-    matched = {entity.id: entity for folded, entity in found if names.occurs(folded, words)}
-    return list(matched.values())[:MAX_MATCHES]
+    return await entity_queries.list_named_in(connection, scope, words, as_of, MAX_MATCHES)
 
 
 async def connected(resources: Resources, scope: Scope, message: str, *, hops: int, limit: int) -> list[Step]:

@@ -24,6 +24,7 @@ from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
 _MAX_ATTEMPTS = 5
+_JOINED = {"type", "aliases", "metadata", "is_derived", "expired_at", "reason"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BUSY = "others keep writing and deleting this part of the graph"
 
@@ -56,7 +57,7 @@ async def save_entity(
         if request.stored is not None:
             return dict(request.stored)
         entity = await upsert_entity(connection, scope, draft)
-        await tombstones.remove(connection, scope, [(entity.name,)])
+        await tombstones.remove(connection, scope, [(name,) for name in (entity.name, *draft.aliases)])
         response = entity.to_json()
         await request.store(response, record_ids=[entity.id], user_id=scope.user_id)
     return response
@@ -93,6 +94,17 @@ async def upsert_entity(
 async def _add_to(
     connection: AsyncConnection, before: Entity, draft: EntityDraft, *, derived: bool, revives: bool
 ) -> Entity:
+    after = joined(before, draft, derived=derived, revives=revives)
+    if after == before:
+        return before
+    return await entity_queries.replace(connection, before, after.model_dump(include=_JOINED))
+
+
+def joined(before: Entity, draft: EntityDraft, *, derived: bool, revives: bool) -> Entity:
+    """Return an entity with what a draft of its name adds to it.
+
+    Raises errors.LimitReached if it would have more than 64 aliases or metadata pairs.
+    """
     aliases = list(join_aliases(before.name, [*before.aliases, *draft.aliases]))
     if len(aliases) > MAX_ALIASES:
         raise errors.LimitReached(f"an entity has at most {MAX_ALIASES} aliases; this one would have more")
@@ -108,8 +120,7 @@ async def _add_to(
     }
     if revives:
         columns |= {"expired_at": None, "reason": None}
-    has_changed = any(getattr(before, name) != value for name, value in columns.items())
-    return await entity_queries.replace(connection, before, columns) if has_changed else before
+    return before.model_copy(update=columns)
 
 
 async def save_triple(
@@ -162,13 +173,13 @@ async def resolve_ends(
     by_name = await entity_queries.resolve_names(connection, scope, list(named.values()))
     candidates = sorted({*named.values(), *by_name.values()})
     existing = await entity_queries.lock_shared(connection, scope.tenant, candidates)
-    visible = {id_: entity for id_, entity in existing.items() if _sees(scope, entity)}
+    visible = {id_: entity for id_, entity in existing.items() if sees(scope, entity)}
     ids: list[str] = []
     for field, name in named.items():
         entity = visible.get(name) or visible.get(by_name.get(fold(name), ""))
         if entity is None or (revives and entity.expired_at is not None):
-            if entity is None and _ID.fullmatch(name):
-                raise errors.Invalid(field, "must be a name, or the id of an entity that is there")
+            if entity is None:
+                require_name(field, name)
             type_ = draft.subject_type if field == "subject" else draft.object_type
             new = EntityDraft(name=name if entity is None else entity.name, type=type_)
             entity = await upsert_entity(connection, scope, new, derived=derived)
@@ -176,7 +187,14 @@ async def resolve_ends(
     return Ends(ids[0], ids[1] if len(ids) > 1 else None)
 
 
-def _sees(scope: Scope, entity: Entity) -> bool:
+def require_name(field: str, name: str) -> None:
+    """Raise errors.Invalid for what looks like the id of an entity, and is that of none."""
+    if _ID.fullmatch(name):
+        raise errors.Invalid(field, "must be a name, or the id of an entity that is there")
+
+
+def sees(scope: Scope, entity: Entity) -> bool:
+    """Return whether a scope sees an entity: its own, or one that is common to the agent."""
     return entity.agent_id == scope.agent_id and entity.user_id in (None, scope.user_id)
 
 

@@ -1,12 +1,13 @@
-"""The statements that find what was extracted from turns and memories that are about to be deleted."""
+"""The statements on sources: what was extracted from turns and memories that go, and what undo takes back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Column, ColumnElement, Table, and_, exists, or_, select
+from sqlalchemy import Column, ColumnElement, Table, and_, delete, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import is_any_of, is_any_turn_of, tenant_filter
 from shared.memory.graph.table import graph_entity, graph_source, graph_triple
+from shared.memory.graph.triple import TripleSource
 
 
 async def lock_derived_from(
@@ -43,3 +44,14 @@ async def _lock_without_others(
     where = (tenant_filter(table, tenant), table.c.is_derived, table.c.id.in_(derived_alone))
     statement = select(table.c.id).where(*where).order_by(table.c.id).with_for_update()
     return list((await connection.scalars(statement)).all())
+
+
+async def delete_sources(
+    connection: AsyncConnection, tenant: str, record: Mapping[str, str], sources: Sequence[TripleSource]
+) -> None:
+    """Take sources from a record, which is its `triple_id` or its `entity_id`."""
+    (name, id_), *_ = record.items()
+    for source in sources:
+        named = [graph_source.c[field].is_not_distinct_from(value) for field, value in source]
+        where = (tenant_filter(graph_source, tenant), graph_source.c[name] == id_, *named)
+        await connection.execute(delete(graph_source).where(*where))

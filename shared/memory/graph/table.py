@@ -22,6 +22,7 @@ from sqlalchemy import (
     UniqueConstraint,
     and_,
     func,
+    not_,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -59,6 +60,8 @@ graph_entity = Table(
     Column("reason", Text, info=content()),
     # A caller has undone what a dream did to it: no dream expires it.
     Column("is_kept", Boolean, nullable=False, server_default=text("false")),
+    # When a dream has last looked for what is the same, or does not hold any more.
+    Column("reviewed_at", DateTime(timezone=True)),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "user_id", "folded_name", postgresql_nulls_not_distinct=True),
     CheckConstraint("type IN ('Person', 'Project', 'Topic', 'Tool', 'Event', 'Document')", name="type"),
@@ -94,7 +97,13 @@ graph_name = Table(
     ),
 )
 Index("graph_name_key_idx", graph_name.c.tenant, graph_name.c.agent_id, graph_name.c.key)
-Index("graph_name_folded_idx", graph_name.c.tenant, graph_name.c.agent_id, graph_name.c.folded)
+Index(
+    "graph_name_folded_idx",
+    graph_name.c.tenant,
+    graph_name.c.agent_id,
+    graph_name.c.folded,
+    postgresql_ops={"folded": "text_pattern_ops"},
+)
 
 graph_triple = Table(
     "graph_triple",
@@ -145,6 +154,14 @@ Index(
     unique=True,
     postgresql_where=IS_OPEN,
     postgresql_nulls_not_distinct=True,
+)
+Index(
+    "graph_triple_over_idx",
+    graph_triple.c.tenant,
+    graph_triple.c.subject_id,
+    graph_triple.c.predicate,
+    graph_triple.c.object_key,
+    postgresql_where=not_(IS_OPEN),
 )
 Index(
     "graph_triple_subject_idx",

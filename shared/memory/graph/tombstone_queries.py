@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import ARRAY, ColumnElement, LargeBinary, any_, delete, literal, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,12 +21,17 @@ async def add(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes
 
 async def remove(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> None:
     """Delete the tombstones of exactly this scope with these digests."""
-    where = (exact_scope(graph_tombstone, scope), graph_tombstone.c.digest.in_(digests))
+    where = (exact_scope(graph_tombstone, scope), _is_any_of(digests))
     await connection.execute(delete(graph_tombstone).where(*where))
 
 
 async def find_existing(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> set[bytes]:
     """Return those of these digests that have a tombstone in exactly this scope."""
-    where = (exact_scope(graph_tombstone, scope), graph_tombstone.c.digest.in_(digests))
+    where = (exact_scope(graph_tombstone, scope), _is_any_of(digests))
     statement = select(graph_tombstone.c.digest).where(*where)
     return {bytes(digest) for digest in (await connection.scalars(statement)).all()}
+
+
+def _is_any_of(digests: Sequence[bytes]) -> ColumnElement[bool]:
+    """Return the condition as one array: an import may name more than a statement can have parameters."""
+    return graph_tombstone.c.digest == any_(literal(list(digests), ARRAY(LargeBinary)))

@@ -129,6 +129,7 @@ class Triple(BaseModel):
     object_type: EntityType | None = Field(exclude=True)
     previous_invalid_at: datetime | None = Field(exclude=True)
     is_derived: bool = Field(exclude=True)
+    is_kept: bool = Field(default=False, exclude=True)
     tenant: str = Field(exclude=True)
 
     @classmethod

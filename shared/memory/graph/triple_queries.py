@@ -30,6 +30,7 @@ _READ_COLUMNS = [
     *(graph_triple.c[name] for name in ("tenant", "id", "agent_id", "user_id", "subject_id", "predicate")),
     *(graph_triple.c[name] for name in ("object_id", "fact", "confidence", "valid_at", "invalid_at")),
     *(graph_triple.c[name] for name in ("created_at", "expired_at", "reason", "is_derived")),
+    graph_triple.c.is_kept,
     graph_triple.c.previous_invalid_at,
     _subject.c.type.label("subject_type"),
     _object.c.type.label("object_type"),
@@ -217,11 +218,15 @@ async def upsert(
 
 async def add_sources(
     connection: AsyncConnection, tenant: str, record: Mapping[str, str], sources: Sequence[TripleSource]
-) -> None:
-    """Note where a record comes from: `record` is its `triple_id` or its `entity_id`."""
+) -> list[TripleSource]:
+    """Note where a record comes from: `record` is its `triple_id` or its `entity_id`. Return what is new."""
     rows = [{"tenant": tenant, **record, **source.model_dump()} for source in sources]
-    if rows:
-        await connection.execute(insert(graph_source).values(rows).on_conflict_do_nothing())
+    if not rows:
+        return []
+    columns = [graph_source.c[name] for name in TripleSource.model_fields]
+    statement = insert(graph_source).values(rows).on_conflict_do_nothing().returning(*columns)
+    added = (await connection.execute(statement)).mappings()
+    return [TripleSource.model_validate({**row}) for row in added]
 
 
 async def update_columns(
@@ -243,8 +248,17 @@ async def invalidate(
     await update_columns(connection, tenant, triple_id, {**times, "reason": reason})
 
 
-async def restore(connection: AsyncConnection, tenant: str, triple_id: str) -> None:
-    """Let an invalidated, locked triple hold as it did. Raises IntegrityError as `update_columns` does."""
+async def restore(connection: AsyncConnection, tenant: str, triple_id: str, *, keep: bool = True) -> None:
+    """Let an invalidated, locked triple hold as it did, and `keep` it from dreams.
+
+    Raises IntegrityError as `update_columns` does.
+    """
     times = {"expired_at": None, "invalid_at": graph_triple.c.previous_invalid_at}
-    more = {"previous_invalid_at": None, "reason": None, "is_kept": True}
+    more = {"previous_invalid_at": None, "reason": None, **({"is_kept": True} if keep else {})}
     await update_columns(connection, tenant, triple_id, times | more)
+
+
+async def expire(connection: AsyncConnection, tenant: str, triple_id: str, reason: str) -> None:
+    """Invalidate a locked triple whose words go on elsewhere: since when the world was so does not change."""
+    times = {"expired_at": func.now(), "previous_invalid_at": graph_triple.c.invalid_at}
+    await update_columns(connection, tenant, triple_id, {**times, "reason": reason})

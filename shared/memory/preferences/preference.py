@@ -183,11 +183,23 @@ class Preference(BaseModel):
 
 
 def tombstone_text(key: str, draft: PreferenceDraft) -> str:
-    """Return the text under which a deleted rule is remembered: what it says under its key, in any flow."""
+    """Return the text under which a deleted rule is remembered: what it says under its key, in any flow.
+
+    Every text of it is folded as those of memories are, so that case and white space hide nothing.
+    """
     effect, said = draft.effect, (draft.condition.description, draft.effect.template)
-    texts = [None if text is None else normalize(text) for text in said]
-    parts = ["preference", key, effect.slot, effect.value, *texts]
+    parts = _folded(["preference", key, effect.slot, effect.value, *said])
     return orjson.dumps(parts, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _folded(value: Any) -> Any:
+    if isinstance(value, str):
+        return normalize(value)
+    if isinstance(value, list):
+        return [_folded(item) for item in value]
+    if isinstance(value, dict):
+        return {normalize(name): _folded(item) for name, item in value.items()}
+    return value
 
 
 def effect_json(effect: Effect) -> JsonObject:

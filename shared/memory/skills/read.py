@@ -2,32 +2,31 @@
 
 from datetime import datetime
 
-from shared.conversation.sessions.open import get_session
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.memory.skills import file_queries, queries, use_queries
 from shared.memory.skills.skill import CatalogueEntry, Skill, SkillVersion, check_name
 from shared.memory.skills.use_queries import UsedBy
+from shared.platform.auth.rights import Action
 from shared.platform.resources import Resources
 
 
-async def get(
+async def load(
     resources: Resources, caller: Caller, scope: Scope, name: str, session_id: str | None = None
 ) -> Skill:
-    """Return what a scope has under a name, the user's own before the agent's, and note the use.
+    """Return what a scope has under a name, for an agent that goes by it, and note the use.
 
-    Raises errors.NotFound if there is none, or if the caller sees no such session.
+    A key that may not write leaves no trace: it reads and notes nothing. Raises errors.NotFound if there is
+    no such skill.
     """
     check_name(name)
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        if session_id is not None:
-            session = await get_session(connection, resources.settings, caller, session_id)
-            session_id = session.id
         skill = await queries.find_visible(connection, scope, name)
         if skill is None:
             raise _missing(name)
-        await use_queries.note_use(connection, scope.tenant, [skill.id], session_id, UsedBy.CALLER)
-        return await queries.find_visible(connection, scope, name) or skill
+        if Action.WRITE.value in caller.rights:
+            await use_queries.note_use(connection, scope.tenant, [skill.id], session_id, UsedBy.CALLER)
+    return skill
 
 
 async def find(resources: Resources, scope: Scope, name: str) -> Skill:

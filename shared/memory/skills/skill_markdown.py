@@ -2,6 +2,10 @@
 
 What goes out keeps to the specification. What comes in is read leniently: what can be understood is taken,
 and a warning tells of everything else. Loci's own fields stand under `metadata`, with the prefix `loci-`.
+
+The content is what stands behind the front matter, byte for byte: with its blank lines at both ends and its
+line ends, whichever they are. So a digest of it is the same on both sides of an archive. Of the front matter
+the values stay, and not the way in which they are written.
 """
 
 import re
@@ -42,7 +46,7 @@ _MAX_TEXT = 1024
 _OWN_PREFIX = "loci-"
 _SUMMARY, _SEE_ALSO = "loci-summary", "loci-see-also"
 _KNOWN = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
-_FENCE = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _PAIR = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)")
 
 
@@ -71,7 +75,7 @@ def render(skill: Skill) -> str:
     }
     present = {name: value for name, value in fields.items() if value}
     head = yaml.safe_dump(present, sort_keys=False, allow_unicode=True, width=10_000)
-    return f"---\n{head}---\n\n{skill.content.strip(chr(10))}\n"
+    return f"---\n{head}---\n{skill.content}"
 
 
 def parse(raw: bytes, folder: str) -> ParsedSkill:
@@ -82,7 +86,7 @@ def parse(raw: bytes, folder: str) -> ParsedSkill:
     if len(raw) > MAX_BYTES:
         raise errors.TooLarge(FILE_NAME, f"must be at most {MAX_BYTES} bytes")
     try:
-        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise errors.Invalid(FILE_NAME, "must be UTF-8") from None
     warnings: list[str] = []
@@ -91,7 +95,7 @@ def parse(raw: bytes, folder: str) -> ParsedSkill:
     if fence is None:
         warnings.append("there is no front matter")
     name = _name(fields.get("name"), folder, warnings)
-    content = (text[fence.end() :] if fence else text).strip("\n")
+    content = text[fence.end() :] if fence else text
     draft = _draft(fields, content, warnings)
     return ParsedSkill(name, draft.validated(), tuple(warnings))
 

@@ -2,15 +2,19 @@
 
 Nothing of an archive is executed or written to a disk. An entry is read in small steps and given up at its
 limit, whatever the archive says of its size, so a small archive cannot fill the memory. An archive with an
-entry that could mean a place outside its folder, or no plain file, is refused as a whole.
+entry that could mean a place outside its folder, the place of another one, or no plain file, is refused as a
+whole. Two paths are of one place if some system takes one for the other: "README" and "readme", "é" in one
+character and in two. A name that the format allows and some system can't store is let in with a warning.
 """
 
 import hashlib
 import io
+import re
 import stat
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -30,6 +34,12 @@ _STEP = 64 * 1024
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _CLUTTER = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", ".git"})
+_CLUTTER_LEFT_OUT = "files of an operating system or of git: left out"
+# Characters, ends and names that Windows refuses, or stores as something else.
+_NOT_PORTABLE = re.compile(
+    r"""[<>"|?*]|[. ]\Z|\A(?:con|prn|aux|nul|com[1-9¹²³]|lpt[1-9¹²³])(?:\..*)?\Z""", re.IGNORECASE
+)
+_NOT_STORABLE = "a file has a name that Windows can't store"
 # What the library raises for archives that are damaged, or made to do damage.
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError)
 
@@ -86,16 +96,54 @@ def _read_entries(archive: zipfile.ZipFile) -> Iterator[tuple[PurePosixPath, byt
     infos = [info for info in archive.infolist() if not info.is_dir()]
     if len(infos) > MAX_ENTRIES:
         raise errors.TooLarge(_ZIP, f"must have at most {MAX_ENTRIES} files")
-    left, paths = MAX_TOTAL_BYTES, set[str]()
+    left, places = MAX_TOTAL_BYTES, _Places()
     for position, info in enumerate(infos):
         path = check_path(info.filename, f"{_ZIP}.{position}")
         _check_plain(info, f"{_ZIP}.{position}")
-        if str(path).casefold() in paths:
-            raise errors.Invalid(f"{_ZIP}.{position}", "must not have the path of another file")
-        paths.add(str(path).casefold())
+        places.add(path, f"{_ZIP}.{position}")
         content = _read(archive, info, min(left, MAX_FILE_BYTES), f"{_ZIP}.{position}")
         left -= len(content)
         yield path, content
+
+
+def check_files(files: Sequence[SkillFile], field: str) -> None:
+    """Raise errors.Invalid unless these files of a skill could come out of an archive together."""
+    if len(files) >= MAX_ENTRIES:
+        raise errors.TooLarge(field, f"must be fewer than {MAX_ENTRIES}")
+    places = _Places()
+    places.add(PurePosixPath(skill_markdown.FILE_NAME), field)
+    for position, file in enumerate(files):
+        where = f"{field}.{position}"
+        places.add(check_path(file.path, where), where)
+
+
+class _Places:
+    """The places of files, and of the folders that these need."""
+
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        self._folders: dict[str, str] = {}
+
+    def add(self, path: PurePosixPath, where: str) -> None:
+        """Add a file. Raises errors.Invalid if its place is that of another file or of a folder."""
+        folders = {_place_of(folder): str(folder) for folder in path.parents[:-1]}
+        place = _place_of(path)
+        if place in self._files or place in self._folders or not self._files.isdisjoint(folders):
+            raise errors.Invalid(where, "must not have the path of another file, or one within it")
+        if any(self._folders.get(known, name) != name for known, name in folders.items()):
+            raise errors.Invalid(where, "must not be in a folder whose name differs from another one by case")
+        self._files.add(place)
+        self._folders |= folders
+
+
+def _place_of(path: PurePosixPath) -> str:
+    """Return what a path has in common with those that some system takes for the same."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", str(path)).casefold())
+
+
+def is_portable(path: PurePosixPath) -> bool:
+    """Tell whether every system can store a file of this path."""
+    return not any(_NOT_PORTABLE.search(part) for part in path.parts)
 
 
 def check_path(name: str, where: str) -> PurePosixPath:
@@ -137,16 +185,18 @@ def _unpack_skill(root: PurePosixPath, entries: Mapping[PurePosixPath, bytes]) -
     parsed = skill_markdown.parse(entries[root / skill_markdown.FILE_NAME], root.name)
     contents: dict[str, bytes] = {}
     files: list[SkillFile] = []
-    clutter: set[str] = set()
+    warnings: dict[str, None] = {}
     for path, content in entries.items():
         if root not in path.parents or path == root / skill_markdown.FILE_NAME:
             continue
         relative = path.relative_to(root)
         if not _CLUTTER.isdisjoint(relative.parts):
-            clutter.add("files of an operating system or of git: left out")
+            warnings[_CLUTTER_LEFT_OUT] = None
             continue
+        if not is_portable(relative):
+            warnings[_NOT_STORABLE] = None
         sha256 = hashlib.sha256(content).hexdigest()
         contents[sha256] = content
         files.append(SkillFile(path=str(relative), sha256=sha256, size_bytes=len(content)))
     draft = parsed.draft.model_copy(update={"files": tuple(files)})
-    return UnpackedSkill(parsed.name, draft, contents, (*parsed.warnings, *clutter))
+    return UnpackedSkill(parsed.name, draft, contents, (*parsed.warnings, *warnings))

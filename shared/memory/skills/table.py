@@ -46,6 +46,8 @@ skill = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True)),
     Column("last_used_at", DateTime(timezone=True)),
+    # The version of which no model could write a summary: it is not asked again until a change.
+    Column("unsummarised_version", BigInteger),
     Column("search_terms", TSVECTOR, nullable=False, info=content()),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "user_id", "name", postgresql_nulls_not_distinct=True),
@@ -53,8 +55,8 @@ skill = Table(
     CheckConstraint("summary_origin IN ('caller', 'content', 'model')", name="summary_origin"),
 )
 
-# The search terms are used in conditions only, and readers don't need them.
-READ_COLUMNS = [column for column in skill.c if column.name != "search_terms"]
+# These two are used in conditions only, and readers don't need them.
+READ_COLUMNS = [column for column in skill.c if column.name not in {"search_terms", "unsummarised_version"}]
 
 Index(
     "skill_user_idx",
@@ -62,6 +64,12 @@ Index(
     skill.c.user_id,
     postgresql_ops=BY_CHARACTERS,
     postgresql_where=skill.c.user_id.is_not(None),
+)
+Index(
+    "skill_summary_idx",
+    skill.c.tenant,
+    skill.c.id,
+    postgresql_where=skill.c.summary_origin == "content",
 )
 Index("skill_search_terms_idx", skill.c.search_terms, postgresql_using="gin")
 

@@ -40,7 +40,7 @@ async def import_zip(resources: Resources, scope: Scope, raw: bytes) -> list[Jso
                     connection, resources.settings, scope, item.name, item.draft, SkillOrigin.IMPORT
                 )
             )
-        jobs = await write.enqueue(connection, stored)
+        jobs = await write.enqueue(connection, resources.settings, stored)
     await write.write_through(resources, stored, jobs)
     warnings = {item.name: item.warnings for item in unpacked}
     return [

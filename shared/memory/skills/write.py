@@ -8,9 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import errors, versions
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
-from shared.foundation.stages import RecordKind
+from shared.foundation.stages import SUMMARIZE_SKILL, Pipeline, RecordKind
 from shared.foundation.versions import ABSENT, Expected
+from shared.infra import language_model
 from shared.jobs import index_jobs
+from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.memory.skills import file_queries, index_document, queries
 from shared.memory.skills.skill import (
@@ -22,6 +24,7 @@ from shared.memory.skills.skill import (
     SummaryOrigin,
     beginning_of,
     check_name,
+    check_summary,
 )
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
@@ -45,7 +48,7 @@ async def put(
         skill = await store(
             connection, resources.settings, scope, name, checked, SkillOrigin.CALLER, expected
         )
-        jobs = await enqueue(connection, [skill])
+        jobs = await enqueue(connection, resources.settings, [skill])
     await write_through(resources, [skill], jobs)
     return skill
 
@@ -71,6 +74,13 @@ async def store(
         if (created := await queries.insert_new(connection, scope, name, columns, text)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this name")
+
+
+async def give_summary(connection: AsyncConnection, settings: Settings, skill: Skill, summary: str) -> Skill:
+    """Give a locked skill the summary that a model wrote, as a new version, and return the skill."""
+    text = skill.model_copy(update={"summary": summary}).searchable.text
+    columns = {"summary": check_summary(summary), "summary_origin": SummaryOrigin.MODEL}
+    return await _replace(connection, settings, skill, columns, text)
 
 
 async def _replace(
@@ -126,14 +136,27 @@ def _summary(draft: SkillDraft, before: Skill | None) -> tuple[str, SummaryOrigi
 
 
 async def enqueue(
-    connection: AsyncConnection, skills: Sequence[Skill], *, delay: float = WRITE_THROUGH_SECONDS
+    connection: AsyncConnection,
+    settings: Settings,
+    skills: Sequence[Skill],
+    *,
+    delay: float = WRITE_THROUGH_SECONDS,
 ) -> list[Job]:
-    """Enqueue the index jobs of written skills of one tenant."""
+    """Enqueue the jobs of written skills of one tenant, and return those for the index.
+
+    A skill that came without a summary is enqueued for one, if there is a model. A claim on the job of an
+    earlier version becomes invalid.
+    """
     if not skills:
         return []
-    new_versions = {skill.id: skill.version for skill in skills}
+    tenant, new_versions = skills[0].tenant, {skill.id: skill.version for skill in skills}
+    without = {skill.id: skill.version for skill in skills if skill.summary_origin is SummaryOrigin.CONTENT}
+    given = [skill_id for skill_id in new_versions if skill_id not in without]
+    await job_queries.cancel(connection, tenant, RecordKind.SKILL, given, Pipeline.SKILL_SUMMARY)
+    if language_model.is_configured(settings):
+        await job_queries.enqueue(connection, tenant, RecordKind.SKILL, SUMMARIZE_SKILL, without)
     return await index_jobs.enqueue_index_jobs(
-        connection, skills[0].tenant, RecordKind.SKILL, new_versions, delay=delay
+        connection, tenant, RecordKind.SKILL, new_versions, delay=delay
     )
 
 

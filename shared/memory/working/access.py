@@ -8,6 +8,7 @@ deletion waits for it and then removes the entry, or the write finds that the na
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -45,7 +46,7 @@ async def require_readable(postgres: Postgres, caller: Caller, path: str) -> Non
     What is left of a deleted session, or of an erased user or agent, is read by nobody.
     """
     namespace = keys.namespace_of(keys.parse_view(path).base)
-    missing = _missing(path)
+    missing = f"working memory holds no live entry '{path}'"
     async with postgres.for_tenant(caller.tenant) as connection:
         owner = await namespace_queries.owner_of(connection, caller.tenant, namespace)
     if owner.is_deleted:
@@ -54,14 +55,21 @@ async def require_readable(postgres: Postgres, caller: Caller, path: str) -> Non
 
 
 def check_writable(caller: Caller, path: str) -> Check:
-    """Return the check of a write to an entry, or to all at and below a prefix."""
+    """Return the check of a write to an entry, or to all at and below a prefix.
+
+    For a key that reads only its own, a namespace that nobody has opened answers as another's does: it would
+    otherwise learn which sessions there are.
+    """
     namespace = keys.namespace_of(path)
+    missing = f"working memory has no '{path}' that this key may write"
 
     async def check(connection: AsyncConnection) -> None:
         owner = await namespace_queries.owner_of(connection, caller.tenant, namespace, for_share=True)
         if owner.is_deleted and rights.is_unbound(caller):
             raise errors.Busy(f"what is left in '{namespace}' is about to be deleted", RETRY_AFTER_SECONDS)
-        rights.require(caller, _area_of(owner), Action.WRITE, owner, _missing(path))
+        if owner.agent_id is None and not rights.allows(caller, _area_of(owner), Action.WRITE, owner):
+            owner = replace(owner, is_deleted=True)
+        rights.require(caller, _area_of(owner), Action.WRITE, owner, missing)
 
     return check
 
@@ -89,10 +97,6 @@ async def visible_namespaces(postgres: Postgres, caller: Caller, paths: Iterable
 
 def _is_visible(caller: Caller, owner: Owner) -> bool:
     return not owner.is_deleted and rights.allows(caller, _area_of(owner), Action.READ, owner)
-
-
-def _missing(path: str) -> str:
-    return f"working memory holds no live entry '{path}'"
 
 
 def _area_of(owner: Owner) -> Area:

@@ -64,7 +64,7 @@ async def search(
     Raises errors.Unavailable while Redis or Postgres is.
     """
     working_memory = WorkingMemory.from_resources(resources, caller.tenant)
-    if not query or not query.strip():
+    if query is None or validation.is_blank(query):
         return await _list_newest(resources, caller, working_memory, filters, limit)
 
     async def read_entries(_terms: Sequence[str], _max_rows: int) -> list[WorkingEntry]:

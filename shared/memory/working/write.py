@@ -123,7 +123,7 @@ async def delete(
     working_memory = WorkingMemory.from_resources(resources, tenant)
     path = keys.check_writable(path)
     if expected is not None:  # what is erased before Redis is asked must not be erased in vain
-        with redis_client.failures_as_unavailable():
+        async with _checked(resources, tenant, check):  # and nobody learns of an entry by its version
             await queries.check_version(working_memory, path, expected)
     jobs = await _enqueue_index_jobs(resources, working_memory, [path], check, is_deletion=True)
     async with _checked(resources, tenant, check):

@@ -7,6 +7,8 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, computed_field
 from sqlalchemy import RowMapping
 
+from shared.foundation import validation
+
 MAX_TEXT = 100_000
 _SHORT = 12
 
@@ -66,7 +68,7 @@ class DirectiveVersion(BaseModel):
     @property
     def is_blank(self) -> bool:
         """Whether this version removes the tenant's own text."""
-        return not self.text.strip()
+        return validation.is_blank(self.text)
 
     def as_directive(self) -> Directive:
         """Return this version as the directive that a run follows."""

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller
-from shared.foundation.stages import EMBED, ENRICH, SUMMARIZE, ReasonCode
+from shared.foundation.stages import EMBED, ENRICH, SUMMARIZE, SUMMARIZE_SKILL, ReasonCode
 from shared.jobs import queries as job_queries
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
@@ -69,7 +69,7 @@ async def _run_delayed_jobs_now(connection: AsyncConnection, tenant: str) -> int
 
     They may fit the budget or the price that has changed.
     """
-    for stage in (ENRICH, SUMMARIZE):
+    for stage in (ENRICH, SUMMARIZE, SUMMARIZE_SKILL):
         await job_queries.run_delayed_now(connection, tenant, stage, ReasonCode.OVER_BUDGET)
     return await job_queries.run_delayed_now(connection, tenant, EMBED, ReasonCode.OVER_BUDGET)
 

@@ -99,9 +99,8 @@ async def _complete(
         raise unavailable from None
     except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _settle_failed_chat(resources, reservation, error, on_settled)
-        if _refuses_everything(error) and not model.answered_within(_RECENT_SECONDS):
-            reason_code = ReasonCode.REQUEST_REFUSED
-            raise errors.ModelRefused("language model", str(error), reason_code) from error
+        if (meaning := _meaning_of(model, error)) is not error:
+            raise meaning from error
         raise
     reported_usage = _parse_usage(reply.usage)
     [cost] = await _settle_call(resources, [reservation], reported_usage)
@@ -110,13 +109,19 @@ async def _complete(
     return MeteredReply(reply.text, reported_usage or bound, cost)
 
 
-def _refuses_everything(error: errors.LociError) -> bool:
-    """Tell whether an endpoint refused a request for no known reason.
+def _meaning_of(model: LanguageModel, error: errors.LociError) -> errors.LociError:
+    """Return what a failure means, if the endpoint has refused the request or no model has answered it.
 
-    If it has not answered any other request, nobody can tell that this one is to blame.
+    If nothing else was answered lately, nobody can tell that this request is to blame, so all of them wait.
     """
-    is_known = isinstance(error, errors.CutOffReply)
-    return isinstance(error, errors.InvalidModelReply) and error.rejected_by_endpoint and not is_known
+    is_refused = isinstance(error, errors.InvalidModelReply) and error.rejected_by_endpoint
+    if isinstance(error, errors.CutOffReply) or not (is_refused or isinstance(error, errors.NotAModelReply)):
+        return error
+    if not model.answered_within(_RECENT_SECONDS):
+        return errors.ModelRefused("language model", str(error), ReasonCode.REQUEST_REFUSED)
+    if isinstance(error, errors.NotAModelReply):
+        error.uses_attempt = True
+    return error
 
 
 async def _settle_failed_chat(

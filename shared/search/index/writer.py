@@ -8,6 +8,7 @@ the same points. Only time is lost.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -42,6 +43,7 @@ class IndexWriter:
         self._generations: dict[int, Generation] = {}
         self._unconfirmed: list[Job] = []
         self._confirmation: asyncio.Task[None] | None = None
+        self._is_closing = asyncio.Event()
         self._writes: dict[asyncio.Task[None], str] = {}
 
     async def write_through(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> bool:
@@ -93,11 +95,13 @@ class IndexWriter:
         await self.write_through(documents, jobs)
 
     async def close(self) -> None:
-        """Finish the writes that were not waited for, and confirm the remaining jobs."""
+        """Finish the writes that were not waited for, and confirm the remaining jobs without a delay."""
         while self._writes:
             await asyncio.wait(self._writes)
         if self._confirmation is not None:
+            self._is_closing.set()
             await self._confirmation
+            self._is_closing.clear()
 
     async def _write(
         self,
@@ -140,7 +144,8 @@ class IndexWriter:
             self._confirmation = asyncio.create_task(self._confirm())
 
     async def _confirm(self) -> None:
-        await asyncio.sleep(_CONFIRM_DELAY_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_closing.wait(), _CONFIRM_DELAY_SECONDS)
         while self._unconfirmed:
             jobs, self._unconfirmed = self._unconfirmed, []
             try:

@@ -14,7 +14,7 @@ from shared.foundation import config
 from shared.foundation.stages import RecordKind
 from shared.jobs.table import job
 from shared.memory.documents.files.table import document_file
-from shared.memory.documents.table import document_chunk
+from shared.memory.documents.table import document_chunk, parsed_chunk
 from shared.search.index import filters
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, drop_all_jobs, drop_jobs, make_due
@@ -85,6 +85,11 @@ class Library:
     async def texts(self, query: str, **fields: Any) -> list[str]:
         """Search, and return the texts of the results."""
         return [result["text"] for result in (await self.search(query, **fields))["results"]]
+
+    async def parsed_chunks(self) -> int:
+        """Return how many parsed chunks of the tenant are still to be stored."""
+        async with self.gateway.resources.postgres.for_tenant(self.gateway.tenant) as connection:
+            return int(await connection.scalar(select(func.count()).select_from(parsed_chunk)) or 0)
 
     async def rows(self) -> dict[str, int]:
         """Return how many chunks, files and points the tenant has."""

@@ -18,14 +18,14 @@ from sqlalchemy import event
 
 from shared.foundation.stages import PARSE_DOCUMENT, PUBLISH_DOCUMENT
 from shared.platform.resources import open_resources
-from workers.documents import process, publish
+from workers.documents import parsed_text, process, publish
 from workers.runtime import drain
 
 
 async def main() -> None:
     """Claim what is due and work on it, each chunk in a transaction of its own."""
     settings = pickle.loads(base64.b64decode(sys.argv[1]))  # noqa: S301  (from the test itself)
-    process.BATCH = 1
+    process.BATCH, parsed_text.BATCH = 1, 2
     async with open_resources(settings) as resources:
         _kill_at(resources.postgres.engine.sync_engine, int(sys.argv[2]))
         await drain.drain(resources, PARSE_DOCUMENT, process.process_batch)

@@ -6,10 +6,11 @@ import pickle
 import re
 import signal
 import sys
+from http import HTTPStatus
 
 import pytest
 
-from tests.integration.documents.conftest import Library, paragraphs
+from tests.integration.documents.conftest import DOCUMENTS, Library, paragraphs
 from workers.documents import process as processing
 
 SOURCE = "wiki/harbour"
@@ -29,13 +30,75 @@ async def test_another_file_of_the_same_source_replaces_the_text_and_keeps_the_i
     assert await library.rows() == {"document_chunk": 2, "document_file": 1, "points": 2}
 
 
-async def test_the_same_bytes_under_another_source_that_had_others_replace_these(library: Library) -> None:
+async def test_a_source_that_changes_into_the_bytes_of_another_joins_its_document(library: Library) -> None:
     first = await library.add("The office opens at nine.", source="a")
     other = await library.add("The office opens at ten.", source="b")
-    changed = await library.add("The office opens at nine.", source="b")
-    assert (changed["id"], changed["version"]) == (other["id"], 2)
-    assert (await library.get(first["id"]))["version"] == 1
-    assert await library.texts("office opens") == ["The office opens at nine."] * 2
+    changed = await library.upload("The office opens at nine.", source="b")
+    assert (changed["id"], changed["other_sources"], changed["version"]) == (first["id"], ["b"], 1)
+    assert await library.texts("office opens") == ["The office opens at nine."]
+    await library.agent.request("GET", f"{DOCUMENTS}/{other['id']}", status=HTTPStatus.NOT_FOUND)
+    await library.process()
+    assert await library.rows() == {"document_chunk": 1, "document_file": 1, "points": 1}
+
+
+async def test_a_source_is_found_by_its_old_text_until_the_document_that_it_joins_is_found(
+    library: Library,
+) -> None:
+    old = await library.add("The office opens at ten.", source="b")
+    waiting = await library.upload("The office opens at nine.", source="a")
+    joined = await library.upload("The office opens at nine.", source="b")
+    assert (joined["id"], joined["other_sources"]) == (waiting["id"], ["b"])
+    assert await library.texts("office opens") == ["The office opens at ten."]
+    assert (await library.get(old["id"]))["source"] is None
+    await library.process()
+    assert await library.texts("office opens") == ["The office opens at nine."]
+    await library.agent.request("GET", f"{DOCUMENTS}/{old['id']}", status=HTTPStatus.NOT_FOUND)
+    assert await library.rows() == {"document_chunk": 1, "document_file": 1, "points": 1}
+
+
+@pytest.mark.parametrize("deleted", ["source", "document"])
+async def test_what_a_source_has_left_goes_with_what_it_has_joined(library: Library, deleted: str) -> None:
+    await library.add("The office opens at ten.", source="b")
+    waiting = await library.upload("The office opens at nine.", source="a")
+    await library.upload("The office opens at nine.", source="b")
+    path = f"{DOCUMENTS}/{waiting['id']}"
+    await library.agent.request("DELETE", path, params={"source": "b"} if deleted == "source" else None)
+    assert await library.texts("office opens") == []
+    await library.process()
+    left = [] if deleted == "document" else ["The office opens at nine."]
+    assert await library.texts("office opens") == left
+    assert (await library.rows())["document_chunk"] == len(left)
+
+
+@pytest.mark.parametrize("source", [None, "c", "b"])
+async def test_what_a_source_has_left_stays_if_its_bytes_come_again(
+    library: Library, source: str | None
+) -> None:
+    old = await library.add("The office opens at ten.", source="b")
+    await library.upload("The office opens at nine.", source="a")
+    await library.upload("The office opens at nine.", source="b")
+    fields = {} if source is None else {"source": source}
+    assert (await library.upload("The office opens at ten.", **fields))["id"] == old["id"]
+    await library.process()
+    assert sorted(await library.texts("office opens")) == [
+        "The office opens at nine.",
+        "The office opens at ten.",
+    ]
+    assert (await library.get(old["id"]))["source"] == source
+    assert (await library.rows())["document_chunk"] == 2
+
+
+async def test_a_source_whose_bytes_another_has_failed_with_joins_the_next_attempt(library: Library) -> None:
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+    failed = await library.add(picture, "a.png", source="a")
+    await library.add("The office opens at ten.", source="b")
+    joined = await library.add(picture, "b.png", source="b")
+    assert (joined["id"], joined["version"], joined["state"]) == (failed["id"], 2, "failed")
+    assert joined["other_sources"] == ["b"]
+    assert await library.texts("office opens") == ["The office opens at ten."]
+    await library.add("The office opens at eleven.", source="b")
+    assert await library.texts("office opens") == ["The office opens at eleven."]
+    assert (await library.rows())["document_chunk"] == 1
 
 
 async def test_a_new_version_that_can_not_be_read_leaves_the_old_one(library: Library) -> None:

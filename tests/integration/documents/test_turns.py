@@ -4,16 +4,17 @@ import time
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from shared.foundation.stages import PARSE_DOCUMENT, PUBLISH_DOCUMENT
 from shared.jobs.table import job
 from shared.lifecycle import delete_document
-from shared.memory.documents import chunk_queries
+from shared.memory.documents import chunk_queries, parsed_chunk_queries
+from shared.memory.documents.table import parsed_chunk
 from shared.search.index.writer import IndexWriter
 from tests.integration.documents.conftest import Library, paragraphs
+from workers.documents import parsed_text, publish
 from workers.documents import process as processing
-from workers.documents import publish
 from workers.runtime.drain import claim, drain
 from workers.sweep import jobs as sweep_jobs
 
@@ -34,7 +35,12 @@ async def test_each_turn_gives_the_job_back_and_goes_on_where_the_one_before_end
     await library.add("The old harbour.", source="a")
     uploaded = await library.upload(paragraphs("new harbour", CHUNKS), source="a")
     seen: list[tuple[float, int]] = []
-    read = processing._read
+    store, read, reads = processing._Storing._store, parsed_text._read, 0
+
+    async def count_reads(*arguments: object) -> object:
+        nonlocal reads
+        reads += 1
+        return await read(*arguments)  # type: ignore[arg-type]
 
     async def look(*arguments: object) -> object:
         document = await library.get(uploaded["id"])
@@ -43,9 +49,10 @@ async def test_each_turn_gives_the_job_back_and_goes_on_where_the_one_before_end
             attempts = await connection.scalar(select(job.c.attempts).where(*is_job))
         seen.append((document["progress"], int(attempts or 0)))
         assert await library.texts("harbour") == ["The old harbour."]
-        return await read(*arguments)  # type: ignore[arg-type]
+        return await store(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(processing, "_read", look)
+    monkeypatch.setattr(parsed_text, "_read", count_reads)
+    monkeypatch.setattr(processing._Storing, "_store", look)
     inserted: list[int] = []
     insert = chunk_queries.insert_chunks
 
@@ -58,7 +65,7 @@ async def test_each_turn_gives_the_job_back_and_goes_on_where_the_one_before_end
     await library.process()
     progress = [share for share, _ in seen]
     assert progress == sorted(set(progress))
-    assert len(seen) == CHUNKS
+    assert (len(seen), reads) == (CHUNKS, 1)
     assert {attempts for _, attempts in seen} == {1}, "a turn uses no attempt"
     assert inserted == [1] * CHUNKS
     ready = await library.get(uploaded["id"])
@@ -93,9 +100,9 @@ async def test_a_turn_ends_after_half_a_lease(library: Library, monkeypatch: pyt
     ends: list[float] = []
     run = processing._Storing.run
 
-    async def note_end(self: processing._Storing, stored: int) -> None:
+    async def note_end(self: processing._Storing) -> None:
         ends.append(self.turn_end)
-        await run(self, stored)
+        await run(self)
 
     monkeypatch.setattr(processing._Storing, "run", note_end)
     assert (await library.add(paragraphs("harbour", 2)))["state"] == "ready"
@@ -168,8 +175,10 @@ async def test_a_long_version_that_fails_or_is_replaced_half_stored_leaves_nothi
     for end in (b"\x89PNG\r\n\x1a\n", b"The newest harbour."):
         await _store_half(library, monkeypatch)
         assert (await library.rows())["document_chunk"] == 1 + 3
+        assert await library.parsed_chunks() == CHUNKS - 3
         await library.add(end, source="a")
         assert await library.rows() == {"document_chunk": 1, "document_file": 1, "points": 1}
+        assert await library.parsed_chunks() == 0
     assert await library.texts("harbour") == ["The newest harbour."]
 
 
@@ -186,3 +195,43 @@ async def _store_half(library: Library, monkeypatch: pytest.MonkeyPatch) -> None
         patched.setattr(processing._Storing, "_store", stop)
         await library.upload(paragraphs(f"half harbour {time.monotonic()}", CHUNKS), source="a")
         await library.process_once()
+
+
+async def test_whoever_keeps_the_text_of_a_file_and_dies_has_kept_nothing(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsed_text, "BATCH", 2)
+    insert, calls = parsed_chunk_queries.insert, 0
+
+    async def die(*arguments: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise RuntimeError("the machine is gone")
+        await insert(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(parsed_chunk_queries, "insert", die)
+    uploaded = await library.upload(paragraphs("harbour", CHUNKS))
+    resources = library.gateway.resources
+    with pytest.raises(RuntimeError, match="machine"):
+        await processing.process(resources, (await claim(resources, PARSE_DOCUMENT, 1))[0])
+    assert await library.parsed_chunks() == 4
+    await library.make_due()
+    await library.process()
+    assert (await library.get(uploaded["id"]))["state"] == "ready"
+    assert await library.rows() == {"document_chunk": CHUNKS, "document_file": 1, "points": CHUNKS}
+    assert await library.parsed_chunks() == 0
+
+
+@pytest.mark.usefixtures("turns_of_one")
+async def test_chunks_that_an_older_release_has_stored_in_part_are_read_anew(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _store_half(library, monkeypatch)
+    async with library.gateway.resources.postgres.for_tenant(library.gateway.tenant) as connection:
+        await connection.execute(delete(parsed_chunk))
+    await library.make_due()
+    await library.process()
+    [document] = (await library.agent.request("GET", "/v1/documents"))["results"]
+    assert (document["state"], document["version"]) == ("ready", 2)
+    assert await library.rows() == {"document_chunk": CHUNKS, "document_file": 1, "points": CHUNKS}

@@ -13,7 +13,7 @@ from shared.foundation import errors
 from shared.foundation.stages import PARSE_DOCUMENT, RecordKind
 from shared.jobs import queries as job_queries
 from shared.jobs.table import job
-from shared.memory.documents import upload as uploading
+from shared.lifecycle import upload_document
 from shared.memory.documents.document import MAX_FILE_BYTES
 from shared.memory.documents.files import store as file_stores
 from tests.badinput import problem
@@ -63,7 +63,7 @@ async def test_a_file_whose_process_died_before_it_stored_the_document_is_delete
         raise RuntimeError
 
     with monkeypatch.context() as patched:
-        patched.setattr(uploading, "_store", die)
+        patched.setattr(upload_document, "_store", die)
         assert (await library.send("Lost on its way.")).status_code == HTTPStatus.INTERNAL_SERVER_ERROR
     assert (await library.rows())["document_file"] == 1
     await library.process()
@@ -225,7 +225,8 @@ async def test_a_deleted_document_leaves_nothing(library: Library) -> None:
     waiting = await library.upload("The canteen opens at noon.")
     for document in (added, waiting):
         path = f"{DOCUMENTS}/{document['id']}"
-        assert (await library.agent.request("DELETE", path)) == {"id": document["id"], "deleted": True}
+        deleted = await library.agent.request("DELETE", path)
+        assert (deleted["id"], deleted["deleted"], deleted["state"]) == (document["id"], True, "done")
         assert not (await library.agent.request("DELETE", path))["deleted"]
         await library.agent.request("GET", path, status=HTTPStatus.NOT_FOUND)
     assert await library.texts("office canteen opens") == []

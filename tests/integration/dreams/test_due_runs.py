@@ -10,7 +10,7 @@ from sqlalchemy import func, select, update
 
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation import config
-from shared.foundation.stages import DREAM_PASS, DREAM_START, Pipeline
+from shared.foundation.stages import DREAM_START, Pipeline, RecordKind
 from shared.jobs import claim
 from shared.jobs.job import Job
 from shared.jobs.table import job
@@ -51,7 +51,8 @@ async def test_a_scope_whose_run_has_not_ended_is_due_again_after_it(active: Act
         [run] = await runs(gateway)
         assert await due_at(gateway) is not None
         async with gateway.resources.postgres.across_tenants() as connection:
-            passes = await connection.scalars(select(job.c.record_id).where(job.c.stage == DREAM_PASS.name))
+            is_of_run = job.c.kind == RecordKind.DREAM_RUN
+            passes = await connection.scalars(select(job.c.record_id).where(is_of_run))
             assert list(passes) == [run["id"]], "no job of a run that does not exist"
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from shared.jobs.table import job, model_pause
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.enrichment.conftest import enrich, load, save
-from tests.standins.behaviours import Drop, Refusal, Reply, Status, Truncated
+from tests.standins.behaviours import Drop, Garbage, Refusal, Reply, Status, Truncated, WrongShape
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour, Call, Wire
 
@@ -64,6 +65,8 @@ async def attempts(gateway: Gateway) -> list[int]:
         (Status(404), "model_unknown"),
         (Status(429, error_code="insufficient_quota"), "quota_used_up"),
         (Status(400), "request_refused"),
+        (Garbage(), "request_refused"),
+        (WrongShape({"status": "up"}), "request_refused"),
     ],
 )
 async def test_a_refusal_pauses_the_stage_and_one_probe_in_a_minute_ends_the_pause(
@@ -188,6 +191,36 @@ async def test_a_note_over_the_number_of_tokens_is_split_without_a_call(
         failed = await enrich(gateway, "Ada has a boat. Bob has a car.")
         assert (failed["state"], failed["failure_reason"][:22]) == ("failed", "too long for the model")
         assert len(models.chat_calls) == len(notes)
+
+
+@dataclass(frozen=True)
+class NoModelForPoison:
+    """Answer in the model's place what speaks of poison, and repeat every other note."""
+
+    behaviour: Behaviour
+
+    def play(self, call: Call, wire: Wire) -> None:
+        """Answer."""
+        (self.behaviour if "poison" in call.prompt else Reply(repeat)).play(call, wire)
+
+
+@pytest.mark.parametrize("behaviour", [Garbage(), Garbage(""), WrongShape({"status": "up"})])
+async def test_a_note_that_no_model_answers_fails_after_its_attempts_if_others_are_answered(
+    open_gateway: Open, models: ModelServer, behaviour: Behaviour
+) -> None:
+    models.chat_default = NoModelForPoison(behaviour)
+    async with open_gateway() as gateway:
+        assert (await enrich(gateway, "Ada has a boat."))["state"] == "archived"
+        poison = await save(gateway, "The poison is in the cup.")
+        for number in range(MAX_ATTEMPTS):
+            assert (await load(gateway, poison))["state"] == "pending", number
+            await make_due(gateway.resources)
+            await drain(gateway.resources)
+        failed = await load(gateway, poison)
+        assert (failed["state"], failed["content"]) == ("failed", "The poison is in the cup.")
+        assert "its response" in failed["failure_reason"]
+        assert sum("poison" in call.prompt for call in models.chat_calls) == MAX_ATTEMPTS
+        assert (await status_of(gateway))["paused"] == []
 
 
 class RefusePoison:

@@ -122,7 +122,7 @@ async def test_only_the_last_attempt_to_which_a_note_may_be_to_blame_ends_it(
     assert (await load(enricher, memory_id))["state"] == state
 
 
-@pytest.mark.parametrize("body", ["<html><body>Maintenance</body></html>", "", "[]", '{"choices": ['])
+@pytest.mark.parametrize("body", ["<html><body>Hi</body></html>", "", "[]", '{"choices": [', "{}"])
 async def test_an_endpoint_that_answers_something_else_ends_no_note(
     enricher: Gateway, models: ModelServer, body: str
 ) -> None:

@@ -68,7 +68,8 @@ _PINNED = {"pinned_text"}
 _PREFERENCES = {"preference"}
 _SKILLS = {"skill", "skill_version", "skill_file"}
 _GRAPH = {"graph_entity", "graph_name", "graph_triple", "dream_graph_change"}
-_DOCUMENTS = {"document", "document_chunk"}  # they belong to the tenant: to no user, agent or session
+# Of the tenant: of no user, agent or session.
+_DOCUMENTS = {"document", "document_chunk", "parsed_chunk"}
 _MEMORIES = {"memory", "memory_history", "memory_tombstone", "dream_change"}
 
 

@@ -241,3 +241,11 @@ async def test_a_pause_that_nobody_probes_any_more_is_deleted(resources: Resourc
     async with resources.postgres.across_tenants() as connection:
         await model_pauses.delete_stale(connection, 50)
     assert await pauses(resources) == []
+
+
+async def test_a_probe_is_due_at_its_very_time_and_is_not_stale_then(resources: Resources) -> None:
+    async with resources.postgres.across_tenants() as connection:
+        await model_pauses.begin(connection, STAGE, MODEL, ReasonCode.KEY_REFUSED, 0)
+        await model_pauses.delete_stale(connection, 0)
+        assert await model_pauses.claim_probe(connection, STAGE, MODEL, INTERVAL)
+        assert not await model_pauses.claim_probe(connection, STAGE, MODEL, INTERVAL)

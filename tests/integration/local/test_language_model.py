@@ -77,12 +77,11 @@ def test_the_model_answers_on_this_machine_alone_and_a_signal_stops_its_server(t
         process.send_signal(signal.SIGTERM)
         assert process.wait(_SECONDS) == 0
         assert ports.is_free(port)
-    arguments = json.loads(weights.with_name("arguments.json").read_text())
-    assert arguments[:8] == [
-        *("--model", str(weights), "--alias", "Tiny"),
-        *("--host", "127.0.0.1", "--port", str(port)),
-    ]
-    assert "--offline" in arguments, "the server must fetch nothing by itself"
+    params = json.loads(weights.with_name("params.json").read_text())
+    assert (params["model"], params["model_alias"]) == ({"path": str(weights)}, ["Tiny"])
+    assert (params["hostnames"], params["port"]) == (["127.0.0.1"], port)
+    assert params["offline"], "the server must fetch nothing by itself"
+    assert params["n_ctx"] > params["n_parallel"] > 1
 
 
 def test_a_server_that_does_not_answer_yet_is_not_ready(tmp_path: Path) -> None:
@@ -107,8 +106,8 @@ def test_weights_that_the_server_refuses_are_reported_with_its_words(tmp_path: P
     other.write_text("fails")
     said = _fail(tmp_path, "--port", "0", "--model", str(other))
     assert "language model ended at once (exit code 1)" in said
-    assert "error: these are no weights" in said
-    assert not weights.with_name("arguments.json").exists(), "the other weights were served"
+    assert "these are no weights" in said
+    assert not weights.with_name("params.json").exists(), "the other weights were served"
 
 
 def test_without_a_model_the_command_says_how_to_get_one(tmp_path: Path) -> None:

@@ -63,6 +63,14 @@ async def get(agent: Agent, name: str, *, status: int = HTTPStatus.OK, **query: 
     return dict(await agent.request("GET", f"{URL}/{name}", params=query, status=status))
 
 
+async def load(agent: Agent, name: str, *, session: str | None = None, **scope: str) -> Json:
+    """Load a skill as an agent does, by the tool, and return the answer."""
+    chosen = {"loci-agent": scope.get("agent_id"), "loci-user": scope.get("user_id"), "loci-session": session}
+    headers = {name: value for name, value in chosen.items() if value is not None}
+    body = {"arguments": {"name": name}}
+    return dict(await agent.request("POST", "/v1/tools/skill_load", json=body, headers=headers))
+
+
 async def found_names(agent: Agent, query: str, **more: Any) -> list[str]:
     """Search skills and return their names, best first."""
     found = await agent.request("POST", f"{URL}/search", json={"query": query, **more})

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import zipfile
 from http import HTTPStatus
 
@@ -43,6 +44,37 @@ async def test_what_goes_out_comes_in_again_the_same(agent: Agent) -> None:
     assert await export(agent, other) == archive
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         assert opened.read("bake-bread/scripts/run.sh").decode() == FILES["bake-bread/scripts/run.sh"]
+
+
+@pytest.mark.parametrize("body", ["\r\nKnead.\r\n\r\nBake.\r\n\r\n", "Knead.", "\n\n  Knead.  \n\t\n"])
+async def test_the_digest_of_a_content_is_the_same_on_both_sides_of_an_archive(
+    agent: Agent, body: str
+) -> None:
+    scope = new_scope()
+    head = "---\r\nname: bake-bread\r\ndescription: How to bake bread.\r\n---\r\n"
+    await import_zip(agent, zip_of({"bake-bread/SKILL.md": head + body}), **scope)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    stored = (await get(agent, "bake-bread", **scope))["content"]
+    assert hashlib.sha256(stored.encode()).hexdigest() == digest
+    with zipfile.ZipFile(io.BytesIO(await export(agent, scope))) as opened:
+        exported = opened.read("bake-bread/SKILL.md").rpartition(b"---\n")[2]
+    assert hashlib.sha256(exported).hexdigest() == digest
+
+
+async def test_files_of_one_place_are_refused_in_an_archive_and_in_an_export_of_a_scope(agent: Agent) -> None:
+    scope = new_scope()
+    text = skill_text("bake-bread")
+    archive = zip_of({"bake-bread/SKILL.md": text, "bake-bread/a1/x": "1", "bake-bread/a1/x/y": "2"})
+    refused = await import_zip(agent, archive, status=HTTPStatus.UNPROCESSABLE_ENTITY, **scope)
+    assert "path of another file" in str(refused["errors"])
+    await import_zip(agent, zip_of(dict(FILES)), **scope)
+    lines = (await agent.client.get("/v1/export", params=scope)).text.splitlines()
+    [line] = [line for line in map(json.loads, lines) if line["kind"] == "skill"]
+    line["files"] += [line["files"][0] | {"path": "SCRIPTS/run.sh"}]
+    raw = "\n".join([*(item for item in lines if json.loads(item)["kind"] == "skill_file"), json.dumps(line)])
+    answer = await agent.client.post("/v1/import", content=raw, params=new_scope())
+    assert "files" in answer.text
+    assert "path of another file" in answer.text, answer.text
 
 
 async def test_a_file_is_read_as_bytes_that_no_browser_runs(agent: Agent) -> None:

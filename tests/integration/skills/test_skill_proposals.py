@@ -14,7 +14,7 @@ from tests import run_pass
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drop_all_jobs, drop_jobs
 from tests.integration.dreams.conftest import create_session, run_dream
-from tests.integration.skills.conftest import URL, get, put
+from tests.integration.skills.conftest import URL, get, load, put
 from tests.journey.agent import Agent, Json
 from tests.standins.behaviours import Reply, Slow
 from tests.standins.models import ModelServer
@@ -127,6 +127,8 @@ async def test_a_published_merge_keeps_times_uses_and_references(
     gateway: Gateway, agent: Agent, models: ModelServer
 ) -> None:
     _, proposal = await propose_merge(gateway, agent, models)
+    for name in ("bake-bread", "bake-rolls"):
+        await load(agent, name)
     before = [await get(agent, name) for name in ("bake-bread", "bake-rolls")]
     assert await names(agent) == ["bake-bread", "bake-rolls"]
     await decide(agent, proposal, "publish")
@@ -204,6 +206,7 @@ async def test_skills_are_never_dropped_or_rewritten_from_a_part(
     run = await run_dream(gateway, passes=CONSOLIDATION)
     rejections = sorted(item["code"] for item in run["passes"][0]["rejections"])
     assert rejections == ["needs_replacement", "needs_replacement", "unknown_id"]
+    assert len(models.chat_calls) == 1, "what names no skill that was shown can't be repaired"
     assert "18 minutes" not in models.chat_calls[-1].prompt, "it does not fit whole, so it is left alone"
     assert await proposals(agent) == []
 
@@ -215,7 +218,7 @@ async def test_a_skill_with_a_bad_session_is_proposed_anew(
     await put(agent, "fry", content="Fry it.", summary="How to fry.")
     assert (await run_dream(gateway, passes=OPTIMISATION))["passes"][0]["state"] == "skipped"
     session = await agent.session()
-    await get(agent, "bake-bread", session_id=session)
+    await load(agent, "bake-bread", session=session)
     signal = {"type": "UserThumbsDown", "summary": "it was burnt"}
     await agent.request("POST", f"/v1/sessions/{session}/feedback", json=signal, status=HTTPStatus.CREATED)
     better = f"{BREAD['content']} Look after it."

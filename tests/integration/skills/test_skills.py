@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
-from tests.integration.skills.conftest import BREAD, URL, found_names, get, import_zip, new_scope, put
+from tests.integration.skills.conftest import BREAD, URL, found_names, get, import_zip, load, new_scope, put
 from tests.journey.agent import Agent
 from tests.skill_archives import skill_text, zip_of
 from tests.state import StateInspector
@@ -16,8 +16,7 @@ async def test_a_skill_is_read_as_it_was_stored(agent: Agent) -> None:
     stored = await put(agent, "bake-bread", see_also=["mill-flour"], **scope)
     assert {name: stored[name] for name in BREAD} == BREAD
     assert (stored["see_also"], stored["updated_at"], stored["last_used_at"]) == (["mill-flour"], None, None)
-    read = await get(agent, "bake-bread", **scope)
-    assert read | {"last_used_at": None} == stored
+    assert await get(agent, "bake-bread", **scope) == stored
     [listed] = (await agent.request("GET", URL, params=scope))["results"]
     assert "content" not in listed
     assert listed["name"] == "bake-bread"
@@ -26,6 +25,7 @@ async def test_a_skill_is_read_as_it_was_stored(agent: Agent) -> None:
 async def test_a_save_keeps_what_it_leaves_out(agent: Agent) -> None:
     scope = new_scope()
     await put(agent, "bake-bread", see_also=["mill-flour"], **scope)
+    await load(agent, "bake-bread", **scope)
     used = (await get(agent, "bake-bread", **scope))["last_used_at"]
     assert used is not None
     body = {"content": "Another way.", **scope}
@@ -113,18 +113,42 @@ async def test_a_user_sees_the_agents_skills_and_their_own_before_these(agent: A
     assert own == ["ada"], "the own one hides the agent's"
 
 
-async def test_a_use_names_a_session_that_the_caller_sees(agent: Agent, inspector: StateInspector) -> None:
+async def test_a_load_is_a_use_in_its_session_until_that_is_deleted(
+    agent: Agent, inspector: StateInspector
+) -> None:
     scope = new_scope()
     await put(agent, "bake-bread", **scope)
-    await get(agent, "bake-bread", status=HTTPStatus.NOT_FOUND, session_id="nobodys", **scope)
     session = await agent.session(**scope)
-    await get(agent, "bake-bread", session_id=session, **scope)
+    loaded = await load(agent, "bake-bread", session=session, **scope)
+    assert "Knead the dough." in loaded["content"]
     statement = "SELECT used_by FROM skill_use WHERE tenant = $1 AND session_id = $2"
-    assert [row["used_by"] for row in await inspector.postgres.fetch(statement, agent.tenant, session)] == [
-        "caller"
-    ]
+    uses = await inspector.postgres.fetch(statement, agent.tenant, session)
+    assert [row["used_by"] for row in uses] == ["caller"]
     await agent.request("DELETE", f"/v1/sessions/{session}")
     assert await inspector.postgres.fetch(statement, agent.tenant, session) == []
+
+
+async def test_to_read_a_skill_is_no_use_and_a_key_that_only_reads_leaves_no_trace(
+    gateway: Gateway, agent: Agent, inspector: StateInspector
+) -> None:
+    scope = new_scope()
+    await put(agent, "bake-bread", agent_id=scope["agent_id"])
+    await get(agent, "bake-bread", **scope)
+    uses = "SELECT count(*) FROM skill_use u JOIN skill s ON s.id = u.skill_id WHERE s.agent_id = $1"
+    async with await gateway.new_client(rights={"read"}, **scope) as client:
+        reader = Agent(client, agent.tenant)
+        await get(reader, "bake-bread")
+        for path in ("bake-bread/versions", "bake-bread/export"):
+            assert (await client.get(f"{URL}/{path}")).status_code == HTTPStatus.OK
+        assert "Knead the dough." in (await load(reader, "bake-bread"))["content"]
+    assert await inspector.postgres.fetchval(uses, scope["agent_id"]) == 0
+    assert (await get(agent, "bake-bread", **scope))["last_used_at"] is None
+    async with await gateway.new_client(**scope) as client:
+        await get(Agent(client, agent.tenant), "bake-bread")
+        assert await inspector.postgres.fetchval(uses, scope["agent_id"]) == 0
+        await load(Agent(client, agent.tenant), "bake-bread")
+    assert await inspector.postgres.fetchval(uses, scope["agent_id"]) == 1
+    assert (await get(agent, "bake-bread", **scope))["last_used_at"] is not None
 
 
 async def test_one_skill_too_many_is_refused_and_an_existing_one_can_be_replaced(

@@ -75,6 +75,16 @@ async def test_what_is_written_is_confirmed_and_wakes_nobody_without_a_model(
     assert wake_ups.sent == []
 
 
+async def test_closing_confirms_at_once(
+    stack: TestStack, writer: IndexWriter, saved: tuple[Any, list[Job]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.search.index.writer._CONFIRM_DELAY_SECONDS", 600)
+    assert await writer.write_through(*saved)
+    assert await stages_of_jobs(stack) == ["index"]
+    await asyncio.wait_for(writer.close(), 60)
+    assert await stages_of_jobs(stack) == []
+
+
 async def test_what_has_to_be_embedded_wakes_a_worker(
     stack: TestStack, writer: IndexWriter, wake_ups: WakeUps, saved: tuple[Any, list[Job]]
 ) -> None:

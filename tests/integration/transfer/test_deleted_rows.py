@@ -75,6 +75,23 @@ async def test_a_rule_that_says_something_else_is_imported(stack: TenantStack) -
     assert await imported(stack, PREFERENCE | {"value": {"pages": [1, 2.0]}}) == (1, [])
 
 
+@pytest.mark.parametrize(
+    ("value", "repeated"),
+    [
+        ("deep", "DEEP "),
+        (" deep  dive", "Deep\nDive"),
+        (["deep", {"Tone": "dry"}], ["DEEP", {"tone ": " Dry"}]),
+    ],
+    ids=["case and a space", "line break", "nested"],
+)
+async def test_case_and_white_space_of_a_value_hide_no_deleted_rule(
+    stack: TenantStack, value: object, repeated: object
+) -> None:
+    await imported(stack, PREFERENCE | {"value": value})
+    await delete_preference.delete_preference(stack.resources, stack.scope(), KEY)
+    assert await imported(stack, PREFERENCE | {"value": repeated}) == (0, [KEY])
+
+
 async def test_whoever_writes_it_again_lifts_the_tombstone(stack: TenantStack) -> None:
     await imported(stack, PREFERENCE, PLAYBOOK)
     await delete(stack)

@@ -22,6 +22,7 @@ NAMES = [
     "dream",
     "episodes",
     "graph",
+    "graph-consolidation",
     "memory-rules",
     "mine-facts",
     "pref-dream",
@@ -30,6 +31,7 @@ NAMES = [
     "skill-consolidation",
     "skill-gaps",
     "skill-optimisation",
+    "skill-summary",
     "summary",
 ]
 

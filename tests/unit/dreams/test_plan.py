@@ -176,6 +176,7 @@ def test_a_list_is_parsed_from_its_object_or_by_itself() -> None:
         assert model_output.parse_listed_objects(reply, "found") == []
     with pytest.raises(errors.CutOffReply):
         model_output.parse_listed_objects('{"found": [{"a": 1}, {"a": ', "found")
-    for reply in ("nothing", "{}", '{"error": "I cannot"}'):
+    assert model_output.parse_listed_objects('{"found": {"a": 1}}', "found") == [{"a": 1}]
+    for reply in ("nothing", "{}", '{"error": "I cannot"}', '{"found": ["a"]}', '{"found": "a"}'):
         with pytest.raises(errors.InvalidModelReply):
             model_output.parse_listed_objects(reply, "found")

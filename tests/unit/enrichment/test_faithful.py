@@ -54,6 +54,17 @@ def test_what_the_labels_say_is_not_invented() -> None:
     assert fault_of(note, contents) is not None
 
 
+def test_the_category_counts_as_a_label() -> None:
+    contents = ["The user's dog Rex sleeps at 22:00."]
+    assert fault_of("He sleeps at 22:00.", contents, category="dogs/Rex") is None
+    assert fault_of("He sleeps at 22:00.", contents, category="dogs") is not None
+
+
+@pytest.mark.parametrize(("note", "is_accepted"), [("Both cats sleep.", True), ("The cats sleep.", False)])
+def test_both_are_two(note: str, *, is_accepted: bool) -> None:
+    assert (fault_of(note, ["The two cats sleep."]) is None) == is_accepted
+
+
 def test_tomorrow_is_counted_from_the_day_that_the_note_is_about() -> None:
     occurred_at = builders.NOON.replace(month=7, day=31)
     contents = ["The user meets Paula on 2026-08-01."]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from shared.foundation import config, errors, validation
 from shared.memory.longterm.fingerprint import normalize
+from shared.memory.longterm.labels import PERMISSION
 from shared.memory.longterm.memory import MAX_CONTENT, MemoryDraft
 from shared.platform.directives import files
 from tests.unit.context import builders
@@ -113,7 +114,7 @@ def test_invalid_tags_are_left_out(value: object, expected: tuple[str, ...]) -> 
     [
         ({"k": "v", "n": 3}, {"k": "v", "n": "3"}),
         ({"k": ["v"], "ok": "x"}, {"ok": "x"}),
-        ({"from": "web"}, {"from": "web"}),
+        ({"from": "web"}, {}),
         ({"bad\nkey": "v"}, {}),
         ({"\ud800": "v"}, {}),
         ({"k": "v" * 1025}, {}),
@@ -126,6 +127,13 @@ def test_metadata_is_that_of_the_raw_memory_and_valid_additions_of_the_model(
     value: object, expected: dict[str, str]
 ) -> None:
     assert draft_of(metadata=value).metadata == {"from": "mail"} | expected
+
+
+def test_the_model_takes_no_permission_away_and_adds_no_more_than_a_memory_may_have() -> None:
+    guarded = RAW.model_copy(update={"metadata": {PERMISSION: "true", **{str(n): "v" for n in range(62)}}})
+    reply = json.dumps([{"content": "x y", "metadata": {PERMISSION: "false", "a": "1", "b": "2"}}])
+    [draft] = parse_reply.parse_drafts(reply, guarded, "")
+    assert draft.metadata == guarded.metadata | {"a": "1"}
 
 
 def test_extra_keys_cannot_set_tenant_owner_or_id() -> None:

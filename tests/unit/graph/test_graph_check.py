@@ -9,6 +9,7 @@ import pytest
 from shared.dreams.verification import graph_check, graph_plan
 from shared.dreams.verification.graph_check import Checked, Shown
 from shared.memory.graph.entity import Entity, EntityType
+from shared.memory.graph.triple import DEFAULT_CONFIDENCE
 
 SAID = [["talk", 1]]
 
@@ -49,6 +50,29 @@ def test_what_the_sources_say_is_accepted() -> None:
     assert (first.sources[0].session_id, first.sources[0].seq) == ("talk", 1)
     assert second.draft.subject == "Ada Lovelace"
     assert checked.rejections == []
+
+
+def test_an_entity_that_was_shown_keeps_its_name_and_type_and_gets_other_names() -> None:
+    entity = {"id": "e1", "name": "Mallory", "type": "place", "aliases": ["Bo"], "sources": SAID}
+    [accepted] = check(entities=[entity]).entities
+    assert (accepted.draft.name, accepted.draft.type, accepted.draft.aliases) == (
+        "Ada Lovelace",
+        None,
+        ("Bo",),
+    )
+
+
+def test_a_triple_may_name_an_entity_of_the_same_reply_that_another_source_names() -> None:
+    triple = _triple(predicate="likes", object="tea", sources=[["talk", 2]])
+    assert check(triples=[triple]).triples == []
+    [accepted] = check(entities=[{"name": "Bo Chen", "sources": SAID}], triples=[triple]).triples
+    assert accepted.draft.subject == "Bo Chen"
+
+
+def test_a_triple_without_a_confidence_has_the_default_one_and_an_object_instead_of_a_literal() -> None:
+    [accepted] = check(triples=[_triple(confidence=None, literal="a million euros")]).triples
+    assert accepted.draft.confidence == DEFAULT_CONFIDENCE
+    assert (accepted.draft.object, accepted.draft.literal) == ("Larkspur", None)
 
 
 def test_a_fact_is_a_source_by_its_id_alone() -> None:

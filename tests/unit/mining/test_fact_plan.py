@@ -20,7 +20,10 @@ def test_a_reply_without_facts_is_an_empty_plan() -> None:
     assert fact_plan.parse('{"facts": []}') == []
 
 
-@pytest.mark.parametrize("reply", ["", "no facts here"])
+@pytest.mark.parametrize(
+    "reply",
+    ["", "no facts here", "{}", '{"facts": ["Ada likes tea."]}', '{"facts": "none"}', '["Ada likes tea."]'],
+)
 def test_a_reply_of_another_shape_is_unusable(reply: str) -> None:
     with pytest.raises(errors.InvalidModelReply):
         fact_plan.parse(reply)

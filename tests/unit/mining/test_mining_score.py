@@ -84,8 +84,11 @@ def test_precision_and_recall_are_over_all_facts() -> None:
     assert (MiningScore().precision, MiningScore().recall) == (1.0, 1.0)
 
 
+CUT_OFF = "travel-01"
+
+
 class _Model(BaseHTTPRequestHandler):
-    """A model that answers the labelled facts of the conversation that it is shown."""
+    """A model that answers the labelled facts of the conversation that it is shown, of one not to the end."""
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -93,7 +96,8 @@ class _Model(BaseHTTPRequestHandler):
         talk = next(talk for talk in conversations() if f"## Session: {talk['id']}\n" in prompt)
         facts = [_as_reply(proposed(talk, fact)) for fact in talk["facts"]]
         message = {"content": json.dumps({"facts": facts})}
-        body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": {}}).encode()
+        ending = "length" if talk["id"] == CUT_OFF else "stop"
+        body = json.dumps({"choices": [{"message": message, "finish_reason": ending}], "usage": {}}).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
@@ -129,9 +133,21 @@ def test_the_command_prints_what_a_model_is_worth(model_url: str, tmp_path: Path
     arguments = ["mine", "evaluate", "--endpoint", model_url, "--example", str(example)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "facts: precision 1.00, recall 1.00" in result.output
+    facts = sum(len(talk["facts"]) for talk in chosen)
+    assert f"facts stored: {facts} right, 0 wrong; 0 missed" in result.output
+    assert "precision 1.00, recall 1.00" in result.output
     assert "wrongly closed memories: 0" in result.output
     assert "refused by the checks: none" in result.output
+
+
+def test_a_conversation_without_a_usable_answer_counts_as_missed(model_url: str, tmp_path: Path) -> None:
+    example = tmp_path / "talks.jsonl"
+    [talk] = [talk for talk in conversations() if talk["id"] == CUT_OFF]
+    example.write_text(json.dumps(talk) + "\n")
+    arguments = ["mine", "evaluate", "--endpoint", model_url, "--example", str(example)]
+    result = CliRunner().invoke(app, arguments)
+    assert f"0 right, 0 wrong; {len(talk['facts'])} missed" in result.output
+    assert "refused by the checks: 1 cut_off" in result.output
 
 
 def test_the_labelled_set_has_the_size_that_it_is_to_have() -> None:

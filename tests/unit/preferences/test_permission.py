@@ -86,14 +86,14 @@ def test_an_ordinary_rule_needs_no_permission() -> None:
 def test_only_the_users_key_gives_the_users_permission_and_an_unbound_one_that_of_an_agents_rule(
     scope: Scope, bindings: dict[str, str], *, is_granted: bool
 ) -> None:
-    columns = permission.columns(caller(**bindings), scope, "k", draft(**PAYING), None)
+    columns = permission.columns(caller(**bindings), scope, "k", draft(**PAYING), None, by_model=False)
     assert columns["requires_user_permission"] is True
     assert (columns["permission_granted_at"] is not None) is is_granted
 
 
 def test_what_somebody_else_writes_takes_no_need_for_permission_away() -> None:
     before = stored(draft(**PAYING), required=True, granted=True)
-    columns = permission.columns(caller(), ADA, "k", draft(**PLAIN), before)
+    columns = permission.columns(caller(), ADA, "k", draft(**PLAIN), before, by_model=False)
     assert columns == {"requires_user_permission": True, "permission_granted_at": None}
 
 
@@ -101,12 +101,13 @@ def test_the_same_rule_again_keeps_its_permission_and_one_of_another_type_does_n
     of_one: Json = {"condition": {"flow": "pay"}, "effect": {"slot": "limit", "value": 1}}
     of_true: Json = {"condition": {"flow": "pay"}, "effect": {"slot": "limit", "value": True}}
     before = stored(draft(**of_one), required=True, granted=True)
-    repeated = permission.columns(caller(), ADA, "k", draft(**of_one), before)
+    repeated = permission.columns(caller(), ADA, "k", draft(**of_one), before, by_model=False)
     assert repeated == {"requires_user_permission": True, "permission_granted_at": GRANTED}
-    assert permission.columns(caller(), ADA, "k", draft(**of_true), before)["permission_granted_at"] is None
+    another = permission.columns(caller(), ADA, "k", draft(**of_true), before, by_model=False)
+    assert another["permission_granted_at"] is None
 
 
 def test_the_user_takes_the_need_away_with_another_rule() -> None:
     before = stored(draft(**PAYING), required=True, granted=True)
-    columns = permission.columns(caller(user_id="ada"), ADA, "k", draft(**PLAIN), before)
+    columns = permission.columns(caller(user_id="ada"), ADA, "k", draft(**PLAIN), before, by_model=False)
     assert columns == {"requires_user_permission": False, "permission_granted_at": None}

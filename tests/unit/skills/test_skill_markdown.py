@@ -139,11 +139,36 @@ def test_deeply_nested_front_matter_is_read_line_by_line() -> None:
     "field",
     [f"license: 0x{'f' * 6000}", 'license: !!int ""', "license: !!timestamp zz", "license: !!bool zz"],
 )
-def test_every_value_is_the_text_that_it_was_written_as(text: str) -> None:
-    parsed = parse(f"---\nname: bake-bread\ndescription: d\nlicense: {text}\n---\nKnead.")
+def test_every_value_is_the_text_that_it_was_written_as(field: str) -> None:
+    parsed = parse(f"---\nname: bake-bread\ndescription: d\n{field}\n---\nKnead.")
     assert (parsed.name, parsed.draft.content) == ("bake-bread", "Knead.")
 
 
 def test_front_matter_has_a_limit() -> None:
     with pytest.raises(errors.TooLarge, match="front matter"):
         parse(f"---\nname: bake-bread\ndescription: {'[' * 20_000}\n---\nKnead.")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Knead.",
+        "\n\nKnead.\n\n\n",
+        "\r\nKnead.\r\nBake.\r\n",
+        " \n\tKnead.  \n ",
+        "Knead.\rBake.\r",
+        "---\nname: other\n---\nKnead.",
+        "\ufeffKnead.\u2028Bake.\x0c",
+    ],
+)
+def test_the_content_goes_out_and_comes_in_byte_for_byte(body: str) -> None:
+    imported = parse(f"---\r\nname: bake-bread\r\ndescription: d\r\n---\r\n{body}")
+    assert imported.draft.content == body
+    written = skill_markdown.render(skill(content=imported.draft.content))
+    assert written.endswith(f"\n---\n{body}")
+    assert parse(written).draft.content == body
+
+
+def test_what_is_written_again_is_the_same() -> None:
+    once = skill_markdown.render(skill(content=parse("\r\nKnead.\r\n").draft.content))
+    assert skill_markdown.render(skill(content=parse(once).draft.content)) == once

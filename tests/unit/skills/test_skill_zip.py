@@ -8,6 +8,7 @@ import pytest
 
 from shared.foundation import errors
 from shared.memory.skills import skill_zip
+from shared.memory.skills.skill import SkillFile
 from tests.skill_archives import skill_text, zip_of
 from tests.unit.skills.test_skill_markdown import skill
 
@@ -132,3 +133,46 @@ def test_what_is_no_archive_is_refused(raw: bytes) -> None:
 def test_an_archive_of_no_or_too_many_skills_is_refused(files: dict[str, str | bytes], rule: str) -> None:
     with pytest.raises(errors.Invalid, match=rule):
         skill_zip.unpack(zip_of(files))
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("a1/x", "a1/x/y"),
+        ("a1/x/y", "a1/x"),
+        ("a1/X", "a1/x/y"),
+        ("a/README.md", "a/readme.md"),
+        ("\u00e9", "e\u0301"),
+        ("stra\u00dfe", "STRASSE"),
+        ("Docs/a", "docs/b"),
+        ("SKILL.md/a",),
+    ],
+)
+def test_two_files_of_one_place_refuse_the_whole_archive(paths: tuple[str, ...]) -> None:
+    with pytest.raises(errors.Invalid, match=r"path of another file|differs from another one"):
+        skill_zip.unpack(zip_of({"SKILL.md": SKILL, **dict.fromkeys(paths, "x")}))
+    files = [SkillFile(path=path, sha256="0" * 64, size_bytes=1) for path in paths]
+    with pytest.raises(errors.Invalid, match=r"path of another file|differs from another one"):
+        skill_zip.check_files(files, "files")
+
+
+def test_files_beside_each_other_are_no_conflict() -> None:
+    paths = ("a/b/c", "a/b/d", "a/e", "b", "a.b")
+    unpacked = unpack_one({"SKILL.md": SKILL, **dict.fromkeys(paths, "x")})
+    assert unpacked.draft.files is not None
+    assert {file.path for file in unpacked.draft.files} == set(paths)
+    skill_zip.check_files(unpacked.draft.files, "files")
+    many = [SkillFile(path=f"f{n}", sha256="0" * 64, size_bytes=1) for n in range(skill_zip.MAX_ENTRIES)]
+    with pytest.raises(errors.TooLarge, match="fewer than 1024"):
+        skill_zip.check_files(many, "files")
+
+
+@pytest.mark.parametrize("path", ["con", "docs/AUX.txt", "lpt1.tar.gz", "a.", "b /c", "why?", 'a"b', "a|b"])
+def test_a_name_that_windows_cannot_store_is_let_in_with_a_warning(path: str) -> None:
+    unpacked = unpack_one({"SKILL.md": SKILL, path: "x"})
+    assert unpacked.warnings == ("a file has a name that Windows can't store",)
+
+
+@pytest.mark.parametrize("path", ["console", "a.b", "com10", "auxiliary/x", "nulls"])
+def test_a_name_that_every_system_can_store_has_no_warning(path: str) -> None:
+    assert unpack_one({"SKILL.md": SKILL, path: "x"}).warnings == ()

@@ -44,12 +44,32 @@ def test_mcp_lists_six_tools_by_default_and_at_most_ten() -> None:
     default += ["conversation_search", "context_get"]
     for_mcp = {
         tool_set: [tool.name for tool in registry.list_for_mcp(IN_SESSION, tool_set)]
-        for tool_set in registry.SETS
+        for tool_set in registry.MCP_SETS
     }
     assert for_mcp[DEFAULT_SET] == names(IN_SESSION) == default
     rest = ["working_get", "working_set", "skill_load", "graph_facts"]
     assert sorted(for_mcp[registry.ALL_SET]) == sorted([*default, *rest])
-    assert max(len(listed) for tool_set, listed in for_mcp.items() if tool_set != "rockbot") == 10
+    assert max(map(len, for_mcp.values())) == 10
+
+
+@pytest.mark.parametrize("tool_set", ["rockbot", "everything", "", "DEFAULT"])
+def test_a_set_that_mcp_does_not_have_is_refused_with_the_names_of_the_others(tool_set: str) -> None:
+    with pytest.raises(errors.Invalid, match="all, default, documents, graph, memory"):
+        registry.list_for_mcp(IN_SESSION, tool_set)
+
+
+def test_over_mcp_a_tool_that_is_not_listed_is_unknown_whether_there_is_one_or_not() -> None:
+    registry.require_listed(IN_SESSION, DEFAULT_SET, "context_get")
+    for identity, tool_set, name in (
+        (IN_SESSION, DEFAULT_SET, "working_get"),
+        (IN_SESSION, registry.ALL_SET, "delete_memory"),
+        (Identity(KEY), DEFAULT_SET, "context_get"),
+        (Identity(READER), DEFAULT_SET, "memory_add"),
+        (Identity(OF_NAMESPACE), registry.ALL_SET, "memory_search"),
+        (IN_SESSION, registry.ALL_SET, "none"),
+    ):
+        with pytest.raises(errors.NotFound, match=f"no tool '{name}' in the list of this request"):
+            registry.require_listed(identity, tool_set, name)
 
 
 def test_every_tool_that_is_not_in_the_default_list_is_in_all() -> None:

@@ -36,6 +36,7 @@ NOT_EXPORTED = {
     "skill_proposal": _RUNS,
     "skill_use": "in which sessions of this installation a skill was used",
     "document_chunk": _TENANT,
+    "parsed_chunk": _TENANT,
     "business_context_part": "of the tenant, whose text a scope's export does not contain",
     "memory_history": "of this installation, as an export of memories says",
     "memory_tombstone": "digests with the secret of this installation",

@@ -3,7 +3,9 @@
 A document is known by its `source`, such as an address or a path: another file from there replaces its text.
 Without a source each file is a document of its own. The same bytes are stored once for the tenant: from
 another source they give the same document, which then has both. When the bytes of one of these change, it
-leaves the document to the others and begins one of its own, so that theirs are found all the time.
+leaves the document to the others and begins one of its own, so that theirs are found all the time. A source
+that has only this document leaves it for one that has its new bytes: what it leaves is deleted as soon as the
+other one is found.
 
 So an upload that is repeated changes nothing, with two exceptions: a document that has failed, and one whose
 text was taken in another way than it would be today, get their next version.
@@ -20,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation.scope import Caller
 from shared.foundation.stages import PARSE_DOCUMENT, RecordKind
 from shared.jobs import queries as job_queries
+from shared.lifecycle.delete_document import delete_former
 from shared.memory.documents import queries, stored_files
 from shared.memory.documents.chunk import method_of
 from shared.memory.documents.document import Document, DocumentState, NewFile
@@ -121,8 +124,6 @@ async def _find_same(connection: AsyncConnection, tenant: str, new: NewFile) -> 
     of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
     if of_source is not None and of_source.sha256 == new.sha256:
         return None if of_source.state is DocumentState.FAILED else of_source
-    if of_source is not None and len(of_source.sources) == 1:
-        return None
     same = await queries.find_by_sha256(connection, tenant, new.sha256)
     if same is None or same.state is DocumentState.FAILED:
         return None
@@ -132,12 +133,18 @@ async def _find_same(connection: AsyncConnection, tenant: str, new: NewFile) -> 
 async def _move_source(
     connection: AsyncConnection, old: Document | None, document: Document, new: NewFile
 ) -> Document:
-    """Let the source of a file, if it has one, be one of a document and no longer of another."""
+    """Let the source of a file, if it has one, be one of a document and no longer of another.
+
+    What no source is left of stays until the document is found, if it is found itself.
+    """
     if new.source is None:
-        return document
+        return await queries.keep(connection, document)
     if old is not None:
         await queries.remove_source(connection, old, new.source)
-    return await queries.add_source(connection, document, new.source)
+    document = await queries.add_source(connection, document, new.source)
+    is_found = document.state is DocumentState.READY
+    await delete_former(connection, document.tenant, [new.source], is_found=is_found)
+    return document
 
 
 async def _store(connection: AsyncConnection, tenant: str, new: NewFile, file_id: str) -> Document:
@@ -156,14 +163,15 @@ async def _store(connection: AsyncConnection, tenant: str, new: NewFile, file_id
 async def _find_replaced(connection: AsyncConnection, tenant: str, new: NewFile) -> Document | None:
     """Return the document of which this file is the next version, with its source, or None for a new one."""
     of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
-    if of_source is not None and (of_source.sha256 == new.sha256 or len(of_source.sources) == 1):
+    if of_source is not None and of_source.sha256 == new.sha256:
         return of_source
     # One of the same bytes would have been found before, unless it has failed with them.
     failed = await queries.find_by_sha256(connection, tenant, new.sha256)
     if failed is not None:
         return await _move_source(connection, of_source, failed, new)
-    if of_source is not None and new.source is not None:
-        await queries.remove_source(connection, of_source, new.source)
+    if of_source is None or new.source is None or len(of_source.sources) == 1:
+        return of_source
+    await queries.remove_source(connection, of_source, new.source)
     return None
 
 
