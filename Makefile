@@ -77,6 +77,7 @@ load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10
 
 load-check: .venv/installed ## Fail if a request costs the gateway more than 1.25 times what is recorded
 	$(BIN)/python -m benchmarks.turn --entries 10000 --clients 8 --seconds 5 --check
+	$(BIN)/python -m benchmarks.turn --entries 10000 --clients 8 --seconds 5 --planted --check
 
 mutants: .venv/installed ## Break the modules that guard something, and count what the tests notice (90 minutes)
 	$(BIN)/python -m tests.mutants

@@ -177,14 +177,16 @@ async def test_a_key_bound_to_a_namespace_writes_only_there(stack: IsolationStac
 async def test_a_key_does_only_what_its_rights_allow(stack: IsolationStack) -> None:
     """Require `read` for searches and resolving, `write` for all that writes, and `admin` for erasing a user.
 
-    A batch requires nothing itself, and of each operation what that requires. A refusal changes nothing.
+    A context and a popped turn show what the key has not named: they require `read` besides. A batch requires
+    nothing itself, and of each operation what that requires. A refusal changes nothing.
     """
     routes = [route for route in CASES if not route.startswith("GET") and route != "POST /v1/batch"]
     searches = {route for route in routes if route.endswith(_SEARCHES)}
     erasures = {route for route in routes if "/v1/users/" in route}
     statuses = await _statuses(stack, ["read"], routes)
     assert statuses == {route: 200 if route in searches else 403 for route in routes}
-    assert await _statuses(stack, ["write"], searches) == dict.fromkeys(searches, 403)
+    reading = {*searches, *(route for route in routes if route.endswith(("/context", "/turns/pop")))}
+    assert await _statuses(stack, ["write"], reading) == dict.fromkeys(reading, 403)
     assert await _statuses(stack, ["read", "write"], erasures) == dict.fromkeys(erasures, 403)
     async with await stack.gateway.new_client(rights=["read"]) as reader:
         batch = await send(reader, "POST /v1/batch", CASES["POST /v1/batch"](stack.ids)[0])

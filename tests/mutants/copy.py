@@ -158,8 +158,14 @@ def _copy_files(checkout: Path, root: Path) -> None:
     listing = ["git", "-C", str(checkout), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0"):
         if name and (checkout / name).is_file():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(checkout / name, root / name)
+            _copy_file(checkout / name, root / name)
+            if name.endswith(".py") and (compiled := Path(cache_from_source(str(checkout / name)))).is_file():
+                _copy_file(compiled, Path(cache_from_source(str(root / name))))
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)  # with its time, by which Python knows what it has compiled
 
 
 def _of(stream: IO[str] | None) -> IO[str]:
