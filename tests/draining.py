@@ -1,10 +1,24 @@
 """Process due jobs as workers would, inside the process of the test."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from sqlalchemy import delete, func, text, update
 
-from shared.foundation.stages import EMBED, EXPIRE_WINDOW, INDEX, PARSE_DOCUMENT, PUBLISH_DOCUMENT
+from shared.foundation.stages import (
+    EMBED,
+    ENRICH,
+    EXPIRE_WINDOW,
+    INDEX,
+    PARSE_DOCUMENT,
+    PROMOTE,
+    PUBLISH_DOCUMENT,
+    REMOVE,
+    SUMMARIZE,
+    SUMMARIZE_SKILL,
+    Stage,
+)
+from shared.jobs import backlog
 from shared.jobs.table import job, removal
 from shared.platform.resources import Resources
 from workers.documents import process as document_processing
@@ -12,12 +26,20 @@ from workers.documents import publish as document_publishing
 from workers.embedding import embed, index
 from workers.enrichment import enrich, promote
 from workers.runtime import drain as job_drain
+from workers.runtime.drain import ClaimCounts, ProcessBatch
 from workers.summary import expire_windows, summarize, summarize_skills
 from workers.sweep import removals
 from workers.sweep.jobs import dispatch_due_jobs
 
 _LONG = timedelta(hours=1)
-_BATCHES = (
+_PENDING: tuple[tuple[Stage, Callable[[Resources], Awaitable[ClaimCounts]]], ...] = (
+    (ENRICH, enrich.enrich_pending),
+    (PROMOTE, promote.promote_pending),
+    (SUMMARIZE, summarize.summarize_pending),
+    (SUMMARIZE_SKILL, summarize_skills.summarize_skills),
+    (REMOVE, removals.finish_removals),
+)
+_BATCHES: tuple[tuple[Stage, ProcessBatch], ...] = (
     (PARSE_DOCUMENT, document_processing.process_batch),
     (INDEX, index.index_batch),
     (EMBED, embed.embed_batch),
@@ -35,11 +57,15 @@ async def drain(resources: Resources) -> None:
 
 
 async def _process_once(resources: Resources) -> int:
-    counts = await enrich.enrich_pending(resources) + await promote.promote_pending(resources)
-    counts += await summarize.summarize_pending(resources) + await removals.finish_removals(resources)
-    counts += await summarize_skills.summarize_skills(resources)
+    async with resources.postgres.across_tenants() as connection:
+        due = await backlog.count_due(connection)
+    counts = ClaimCounts()
+    for stage, process_pending in _PENDING:
+        if stage.name in due:
+            counts += await process_pending(resources)
     for stage, process_batch in _BATCHES:
-        counts += await job_drain.drain(resources, stage, process_batch)
+        if stage.name in due:
+            counts += await job_drain.drain(resources, stage, process_batch)
     return counts.total()
 
 

@@ -37,3 +37,4 @@ async def open_stack(fleet: Gateway, tenant: str) -> AsyncIterator[TestStack]:
         await stack.sweep()
         await stack.process_all()
         yield TestStack(stack.gateway, await stack.repairs())
+        await stack.leave()
