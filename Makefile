@@ -65,8 +65,9 @@ types: .venv/installed ## Check types
 contracts: .venv/installed ## Check that imports run downward only
 	$(BIN)/lint-imports
 
-faults: .venv/installed ## Kill processes at any moment and check that nothing is lost
-	LOCI_LONG=1 $(BIN)/pytest -q tests/faults tests/badinput/test_fuzz.py
+faults: .venv/installed ## Kill processes at any moment and check that nothing is lost; run every long form
+	LOCI_LONG=1 $(BIN)/pytest -q tests/faults tests/badinput/test_fuzz.py \
+	  $(shell grep -rl --include='test_*.py' 'import in_long_form' tests)
 
 model-check: local-model ## Play the examples and 50 notes through a small real model: no fact may be lost
 	LOCI_MODEL_CHECK=1 LOCI_MODEL_CHECK_NOTES=$(NOTES) $(BIN)/pytest -q -s tests/model
@@ -76,6 +77,7 @@ load: .venv/installed ## Measure the gateway under load: 1, 8 and 32 clients, 10
 
 load-check: .venv/installed ## Fail if a request costs the gateway more than 1.25 times what is recorded
 	$(BIN)/python -m benchmarks.turn --entries 10000 --clients 8 --seconds 5 --check
+	$(BIN)/python -m benchmarks.turn --entries 10000 --clients 8 --seconds 5 --planted --check
 
 mutants: .venv/installed ## Break the modules that guard something, and count what the tests notice (90 minutes)
 	$(BIN)/python -m tests.mutants

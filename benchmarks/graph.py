@@ -2,32 +2,27 @@
 
 One agent has this many entities, each with an alias, and as many triples between them. Messages of forty
 words name one of them, and are asked over HTTP: which entities they name, and what is connected with those.
+The line `shared` is of messages with an alias that 10 000 of them have.
 """
 
 import asyncio
 import itertools
 import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import Annotated, Any
-from uuid import uuid4
+from typing import Annotated
 
-import asyncpg
 import typer
 
-from benchmarks import local_stack, machine, table
+from benchmarks import local_stack, machine, planted_graph, table
 from benchmarks.closed_loop import Pace, drive
 from benchmarks.corpus import Corpus
 from benchmarks.local_stack import BenchmarkStack
 from benchmarks.raw_http import Connection
-from shared.foundation import config
-from shared.memory.graph.names import fold, key_of
 
 _SEED = 7
-_SYLLABLES = ("ba", "cor", "del", "fin", "gar", "hol", "jin", "kel", "lum", "mir", "nov", "pan", "ras", "sol")
-_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+_SHARED = 10_000
 _HEAD = ("what", "entities", "clients", "found", "p50 ms", "p99 ms", "per second")
-_PATHS = {"match": "/v1/graph/match", "traverse": "/v1/graph/traverse"}
+_PATHS = {"match": "/v1/graph/match", "shared": "/v1/graph/match", "traverse": "/v1/graph/traverse"}
 
 
 def main(
@@ -50,8 +45,8 @@ async def _measured(
 ) -> list[list[str]]:
     rng, corpus, rows = random.Random(_SEED), Corpus(_SEED), []
     connections = [Connection(running.url, running.key) for _ in range(max(client_counts))]
-    names = [_name(number) for number in range(count)]
-    tenant = await _fill(running, connections[0], names, rng)
+    names = [planted_graph.name_of(number) for number in range(count)]
+    tenant = await planted_graph.plant(running, connections[0], names, rng, shared=_SHARED)
     print(f"tenant {tenant}: {count} entities, {count} triples")
     for clients, what in itertools.product(client_counts, _PATHS):
         found: list[int] = []
@@ -60,67 +55,6 @@ async def _measured(
     for connection in connections:
         await connection.close()
     return rows
-
-
-def _name(number: int) -> str:
-    """Return a name of two words that no other number has."""
-    first, second = divmod(number, 1000)
-    return f"{_word(first)} {_word(second)}ex"
-
-
-def _word(number: int) -> str:
-    word = _SYLLABLES[number % len(_SYLLABLES)].title()
-    while number := number // len(_SYLLABLES):
-        word += _SYLLABLES[number % len(_SYLLABLES)]
-    return word
-
-
-async def _fill(running: BenchmarkStack, connection: Connection, names: list[str], rng: random.Random) -> str:
-    """Write entities and triples into the database, as saving them would; return the tenant of the key."""
-    first = await connection.send("POST", "/v1/graph/entities", {"name": "the first one"})
-    postgres = await asyncpg.connect(
-        config.require_setting(running.settings.postgres_url, "LOCI_POSTGRES_URL")
-    )
-    tenant = str(await postgres.fetchval("SELECT tenant FROM graph_entity WHERE id = $1", first["id"]))
-    ids = [str(uuid4()) for _ in names]
-    rows = [_entity(tenant, id_, name) for id_, name in zip(ids, names, strict=True)]
-    await _copy(postgres, "graph_entity", rows)
-    await _copy(
-        postgres,
-        "graph_name",
-        [row for pair in zip(ids, names, strict=True) for row in _names(tenant, *pair)],
-    )
-    await _copy(postgres, "graph_triple", [_triple(tenant, id_, rng.choice(ids), rng) for id_ in ids])
-    await postgres.execute("ANALYZE graph_entity, graph_name, graph_triple")
-    await postgres.close()
-    return tenant
-
-
-async def _copy(postgres: asyncpg.Connection, table_name: str, rows: list[dict[str, Any]]) -> None:
-    columns = list(rows[0])
-    records = [tuple(row[column] for column in columns) for row in rows]
-    await postgres.copy_records_to_table(table_name, records=records, columns=columns)
-
-
-def _entity(tenant: str, entity_id: str, name: str) -> dict[str, Any]:
-    owner = {"tenant": tenant, "id": entity_id, "agent_id": "default", "name": name}
-    content = {"folded_name": fold(name), "type": "Topic", "aliases": [_alias(name)], "metadata": "{}"}
-    return owner | content | {"created_at": _MOMENT}
-
-
-def _alias(name: str) -> str:
-    return f"the {name} of old"
-
-
-def _names(tenant: str, entity_id: str, name: str) -> list[dict[str, Any]]:
-    owner = {"tenant": tenant, "entity_id": entity_id, "agent_id": "default"}
-    return [owner | {"folded": folded, "key": key_of(folded)} for folded in (fold(name), fold(_alias(name)))]
-
-
-def _triple(tenant: str, subject_id: str, object_id: str, rng: random.Random) -> dict[str, Any]:
-    ids = {"tenant": tenant, "id": str(uuid4()), "agent_id": "default", "subject_id": subject_id}
-    says = {"predicate": "knows", "object_id": object_id, "object_key": object_id}
-    return ids | says | {"confidence": rng.random(), "created_at": _MOMENT}
 
 
 def _act(
@@ -134,7 +68,9 @@ def _act(
     async def act() -> None:
         name = rng.choice(names)
         message = f"{corpus.message()} {corpus.message()} {corpus.message()} {corpus.message()} {name}?"
-        body = {"text": message} if what == "match" else {"entity": name}
+        if what == "shared":
+            message = f"{corpus.message()} the shared alias {corpus.message()}"
+        body = {"entity": name} if what == "traverse" else {"text": message}
         answer = await connection.send("POST", _PATHS[what], body)
         if what == "match" and not any(entity["name"] == name for entity in answer["results"]):
             raise SystemExit(f"{name} was not matched")

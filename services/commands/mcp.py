@@ -55,16 +55,16 @@ class Choice:
         )
 
 
-@dataclass(slots=True)
 class Forwarder:
     """Lists and calls tools by HTTP. Resources have no route but that of MCP, so that is asked for them.
 
     Only tools of the last list are called: a host relies on it that there are no others.
     """
 
-    client: httpx.AsyncClient
-    tool_set: str
-    listed: frozenset[str] | None = None
+    def __init__(self, client: httpx.AsyncClient, tool_set: str) -> None:
+        self._client = client
+        self._tool_set = tool_set
+        self._listed: frozenset[str] | None = None
 
     async def list_tools(
         self, context: Context, params: mcp_types.PaginatedRequestParams | None
@@ -78,10 +78,10 @@ class Forwarder:
         return mcp_types.ListToolsResult(tools=tools, cache_scope="private")
 
     async def _list(self) -> list[mcp_types.Tool]:
-        query = {"set": self.tool_set, "style": "mcp"}
-        content = _content_of(await self.client.get(_PATH, params=query), "results")
+        query = {"set": self._tool_set, "style": "mcp"}
+        content = _content_of(await self._client.get(_PATH, params=query), "results")
         tools = [mcp_types.Tool.model_validate(tool) for tool in content["results"]]
-        self.listed = frozenset(tool.name for tool in tools)
+        self._listed = frozenset(tool.name for tool in tools)
         return tools
 
     async def call_tool(
@@ -92,7 +92,7 @@ class Forwarder:
         try:
             await self._require_listed(params.name)
             path, body = f"{_PATH}/{quote(params.name, safe='')}", {"arguments": params.arguments or {}}
-            response = await self.client.post(path, content=_encode(body), headers=_JSON)
+            response = await self._client.post(path, content=_encode(body), headers=_JSON)
             answer = _content_of(response, "content", "is_error")
         except _FAILURES as error:
             answer = {"content": self._explain(error), "is_error": True}
@@ -100,9 +100,9 @@ class Forwarder:
         return mcp_types.CallToolResult(content=content, is_error=answer["is_error"])
 
     async def _require_listed(self, name: str) -> None:
-        if self.listed is None:
+        if self._listed is None:
             await self._list()
-        if self.listed is None or name not in self.listed:
+        if self._listed is None or name not in self._listed:
             raise MCPError(
                 mcp_types.INVALID_PARAMS, f"no tool '{name[:_MAX_NAME_CHARS]}' in the list of this server"
             )
@@ -128,7 +128,7 @@ class Forwarder:
         """Return the result of a request of MCP at the gateway. Raise its error as it is."""
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         try:
-            response = await self.client.post(_MCP_PATH, content=_encode(request), headers=_JSON_RPC)
+            response = await self._client.post(_MCP_PATH, content=_encode(request), headers=_JSON_RPC)
             answer = _content_of(response)
         except _FAILURES as error:
             raise MCPError(mcp_types.INTERNAL_ERROR, self._explain(error)) from None
@@ -140,7 +140,7 @@ class Forwarder:
     def _explain(self, error: Exception) -> str:
         if isinstance(error, errors.LociError):
             return str(error)
-        return f"The gateway at {self.client.base_url} does not answer: start it, for instance by `loci up`."
+        return f"The gateway at {self._client.base_url} does not answer: start it, for instance by `loci up`."
 
 
 def serve(url: str | None, choice: Choice) -> None:

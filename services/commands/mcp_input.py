@@ -1,8 +1,8 @@
 """Standard input of `loci mcp`, by lines.
 
-The SDK drops a line that it can't parse without an answer, so that a host would wait for one. One kind is
-JSON all the same: the escape of half a character, which JavaScript writes for a text that was cut within an
-emoji. It reaches the gateway as a NUL, which is refused by the same rule.
+The SDK drops a line that it can't parse without an answer, so that a host would wait. One kind is valid JSON
+all the same: the escape of half a character, as JavaScript writes it for a text that was cut within an emoji.
+It reaches the gateway as a NUL, which is refused by the same rule.
 """
 
 import json

@@ -69,6 +69,8 @@ def _caller_with(right: Right, *, only_working_memory: bool = False) -> Callable
 
 ReadCaller = Annotated[Caller, Depends(_caller_with("read"))]
 WriteCaller = Annotated[Caller, Depends(_caller_with("write"))]
+# A write that answers with what the key has not named: it needs the right to read that too.
+MAY_READ = Depends(_caller_with("read"))
 AdminCaller = Annotated[Caller, Depends(_caller_with("admin"))]
 # Of routes that serve nothing but working memory. Every other route refuses a key bound to a namespace.
 WorkingReadCaller = Annotated[Caller, Depends(_caller_with("read", only_working_memory=True))]

@@ -40,6 +40,9 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
 MAX_TEXT_CHARS = 2000
 """What an error repeats of a request, such as an id that does not exist, may be of any length."""
 
+MAX_VIOLATIONS = 100
+"""So many broken rules of a body are named: it may break as many as it has values."""
+
 
 def install(app: FastAPI) -> None:
     """Answer Loci's errors, the framework's and unexpected ones with a problem response."""
@@ -106,7 +109,7 @@ async def _handle_validation_error(request: Request, error: Exception) -> JsonRe
     del request
     if not isinstance(error, RequestValidationError):
         raise error
-    violations = [_to_violation(details) for details in error.errors()]
+    violations = [_to_violation(details) for details in error.errors()[:MAX_VIOLATIONS]]
     detail = "; ".join(f"{violation.field}: {violation.rule}" for violation in violations)
     return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail, violations)
 

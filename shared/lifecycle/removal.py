@@ -76,18 +76,23 @@ async def work_off(
 ) -> errors.Unavailable | None:
     """Remove what can be removed now, for at most `time_limit` seconds.
 
-    Return why something is left, if a database was unavailable. What is left stays due.
+    Return why something is left, if a database was unavailable: then nothing else is asked of it, because
+    each family would wait for its time-out anew. What is left stays due.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     async with resources.postgres.for_tenant(removal.tenant) as connection:
         families = await removals.list_families(connection, removal.tenant, removal.operation_id)
     failure: errors.Unavailable | None = None
+    unavailable: set[str] = set()
     for family in families:
+        if family.store in unavailable:
+            continue
         try:
             await _remove_family(resources, removal, family, deadline)
         except errors.Unavailable as error:
             log.warning("removal_delayed", family=family.name, reason=str(error))
             failure = error
+            unavailable.add(family.store)
     async with resources.postgres.for_tenant(removal.tenant) as connection:
         await _end_or_recheck(connection, removal)
     return failure

@@ -10,7 +10,7 @@ from tests.faults.processes import Fleet
 from tests.faults.rivals import Rivals
 
 
-@pytest.mark.parametrize("kills", [30, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [12, pytest.param(500, marks=pytest.mark.long)])
 async def test_a_gateway_killed_mid_save_loses_no_acknowledgement_and_doubles_no_memory(
     make_fleet: Callable[..., Fleet],
     remember: Callable[..., Any],

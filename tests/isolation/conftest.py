@@ -61,9 +61,15 @@ async def stack(
             )
 
 
+def protections(stack: IsolationStack) -> dict[str, AbstractContextManager[Any]]:
+    """Return contexts that run a block with the application's tenant filter and without it, by name."""
+    return {
+        "filter and row-level security": nullcontext(),
+        "row-level security alone": tenant_filter.disabled(stack.gateway.resources.postgres.engine),
+    }
+
+
 @pytest.fixture(params=["filter and row-level security", "row-level security alone"])
 def protection(request: pytest.FixtureRequest, stack: IsolationStack) -> AbstractContextManager[Any]:
-    """Return a context that runs a block with the application's tenant filter, or without it."""
-    if request.param == "filter and row-level security":
-        return nullcontext()
-    return tenant_filter.disabled(stack.gateway.resources.postgres.engine)
+    """Return one of these contexts."""
+    return protections(stack)[request.param]

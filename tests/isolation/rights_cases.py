@@ -52,6 +52,15 @@ class ListCase(NamedTuple):
     has_words: bool = True
 
 
+def uses_up(route: str, case: RecordCase) -> bool:
+    """Return whether a write needs a record that no other request asks for.
+
+    What a session or a store is only added to can be asked for again; making another takes five requests.
+    """
+    lasts = case.area in {"session", "store", *WORKING_AREAS}
+    return not lasts or route.startswith("DELETE") or route.endswith(("/pop", "/promote", "/{label}"))
+
+
 _TURN = {"role": "user", "content": "said"}
 _SIGNAL = {"type": "UserThumbsUp", "summary": "well"}
 _DOC = {"type": "doc", "value": {}}

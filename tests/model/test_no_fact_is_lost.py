@@ -1,7 +1,8 @@
 """Whatever a weak model says, no name, number or date of a note is gone afterwards.
 
-The model is that of `make local-model`. It enriches notes of our own and the examples, mines the example
-conversations, and dreams over each scope; then what became of each note is looked up in the live memories.
+The model is that of `make local-model`. It enriches notes of our own and the examples, mines and summarises
+the example conversations, and dreams over each scope; then what became of each note is looked up in the live
+memories, and of each turn in the log.
 """
 
 import json
@@ -14,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from services.commands import demo, demo_model
+from services.commands import demo, demo_mining, demo_model
 from services.commands.gateway_reply import require_success
 from services.commands.lineage import Lineage
 from services.local.language_model import files
@@ -35,6 +36,8 @@ pytestmark = [
 ]
 EXAMPLES = Path(demo.EXAMPLE).parent
 _HOURS = 7200.0
+_SMALL_WINDOW = {"context_window_turns": 6, "context_window_step": 2}
+"""A session of eight turns has a summary."""
 Json = dict[str, Any]
 
 
@@ -45,7 +48,7 @@ def client() -> Iterator[httpx.Client]:
         model = LanguageModelServer(folder / "model", files.find(config.load().data_dir))
         try:
             model.start()
-            settings = model.client_settings | {"dream_initial_delay": 86_400}
+            settings = model.client_settings | {"dream_initial_delay": 86_400, **_SMALL_WINDOW}
             with run_stack(folder / "data", without=["flower"], **settings) as stack:
                 headers = {"authorization": f"Bearer {stack.running.key}"}
                 with httpx.Client(base_url=stack.running.url, headers=headers, timeout=120) as client:
@@ -91,6 +94,60 @@ def test_no_fact_of_the_demo_is_lost(client: httpx.Client) -> None:
     demo.replay(str(client.base_url).rstrip("/"), key, conversation)
     saved = _export(client, identity)
     assert _lost_specifics(_work(client, identity, saved), saved) == {}
+
+
+def test_mining_invents_nothing_and_loses_no_memory_and_no_turn(client: httpx.Client) -> None:
+    scene = demo_mining.read()
+    identity = {"agent_id": scene["agent"], "user_id": scene["user"]}
+    [known] = _save(client, identity, [{"content": "The user lives in Aarhus.", "enrich": False}])
+    texts = ["Aarhus"]
+    for session in scene["sessions"]:
+        session_id, turns = _talk(client, identity, session["turns"], session["time"])
+        texts += [turn["content"] for turn in turns]
+        require_success(client.post(f"/v1/sessions/{session_id}/mine"))
+        demo_model.wait_until_idle(client, within=_HOURS)
+        assert _turns_of(client, session_id) == turns
+    for run in demo_model.list_runs(client, identity):
+        demo_model.print_run(run, Counter())
+    memories = _export(client, identity)
+    assert known["id"] in {memory["id"] for memory in memories}, "closed perhaps, but not gone"
+    said = parse_text("\n".join(texts))
+    invented = {
+        memory["content"]: parse_text(memory["content"]).certain_missing_in(said) for memory in memories
+    }
+    assert not any(invented.values()), invented
+
+
+def test_a_summary_leaves_every_turn_where_it_is(client: httpx.Client) -> None:
+    conversation = demo.read(demo.EXAMPLE)
+    spoken = [
+        turn for turn in conversation["turns"] if turn["session"] == conversation["turns"][0]["session"]
+    ]
+    identity = {"agent_id": "summarised", "user_id": conversation["user"]}
+    session_id, turns = _talk(client, identity, spoken, spoken[0]["time"])
+    demo_model.wait_until_idle(client, within=_HOURS)
+    body = {"message": "What now?", "record_turn": False}
+    context = require_success(client.post(f"/v1/sessions/{session_id}/context", json=body))
+    summaries = [block["text"] for block in context["blocks"] if block["kind"] == "summary"]
+    demo_model.console.print(f"\nsummary of {len(turns)} turns: {summaries or 'none'}")
+    shown = [message["content"] for message in context["messages"]]
+    assert summaries or all(turn["content"] in shown for turn in turns), "in the summary, or replayed"
+    assert _turns_of(client, session_id) == turns
+
+
+def _talk(client: httpx.Client, identity: Json, turns: list[Json], at: str) -> tuple[str, list[Json]]:
+    """Report a session of these turns; return its id, and each turn's role and content."""
+    session_id = str(require_success(client.post("/v1/sessions", json=identity))["id"])
+    bodies = [{"role": turn["role"], "content": turn["text"]} for turn in turns]
+    batch = {"turns": [body | {"created_at": at} for body in bodies]}
+    require_success(client.post(f"/v1/sessions/{session_id}/turns/batch", json=batch))
+    return session_id, bodies
+
+
+def _turns_of(client: httpx.Client, session_id: str) -> list[Json]:
+    """Return the role and the content of each turn of a session."""
+    listed = require_success(client.get(f"/v1/sessions/{session_id}/turns", params={"limit": 100}))
+    return [{name: turn[name] for name in ("role", "content")} for turn in listed["results"]]
 
 
 def _chosen(notes: list[LabelledNote]) -> list[LabelledNote]:

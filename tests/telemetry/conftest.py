@@ -36,6 +36,8 @@ def verbose_stack(collector: Collector, model: ModelServer) -> Iterator[ProcessS
         "otlp_endpoint": collector.url,
         "log_level": "DEBUG",
         "job_max_attempts": 2,
+        "job_backoff": 0.05,
+        "dispatch_interval": 0.3,
         "dream_quiet_period": 0,
         "model_probe_interval": 1,
     }

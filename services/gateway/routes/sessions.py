@@ -11,6 +11,7 @@ from services.gateway import responses
 from services.gateway.api_model import ApiModel, Count, Flag, example
 from services.gateway.context_options import ContextOptionsBody
 from services.gateway.dependencies import (
+    MAY_READ,
     Cursor,
     IdempotencyKeyDep,
     Limit,
@@ -176,7 +177,7 @@ async def list_sessions(  # noqa: PLR0913
     )
 
 
-@router.post("/{session_id:session}/context", response_model=ContextResponse)
+@router.post("/{session_id:session}/context", response_model=ContextResponse, dependencies=[MAY_READ])
 async def build_context(
     resources: ResourcesDep,
     caller: WriteCaller,
@@ -184,7 +185,10 @@ async def build_context(
     body: ContextBody,
     idempotency_key: IdempotencyKeyDep,
 ) -> JsonResponse:
-    """Build the context of the agent's next model call, and append the message as a turn."""
+    """Build the context of the agent's next model call, and append the message as a turn.
+
+    The key needs the right to write, and the right to read what the context is made of.
+    """
     return JsonResponse(
         await build.build_context(resources, caller, session_id, body.request(caller), idempotency_key)
     )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from services.gateway import errors as gateway_errors
 from services.gateway import etag
 from services.gateway.api_model import parse
-from services.gateway.dependencies import IdempotencyKeyDep, ReadCaller, ResourcesDep, WriteCaller
+from services.gateway.dependencies import MAY_READ, IdempotencyKeyDep, ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch
 from services.gateway.exact_json import ExactBodyDep
 from services.gateway.paths import SessionId
@@ -95,11 +95,14 @@ async def append_turn(
     return JsonResponse(appended, HTTPStatus.CREATED, {"etag": etag.to_etag(appended["version"])})
 
 
-@router.post("/sessions/{session_id:session}/turns/pop", response_model=PoppedTurn)
+@router.post("/sessions/{session_id:session}/turns/pop", response_model=PoppedTurn, dependencies=[MAY_READ])
 async def pop_turn(
     resources: ResourcesDep, caller: WriteCaller, session_id: SessionId, idempotency_key: IdempotencyKeyDep
 ) -> JsonResponse:
-    """Delete the last turn of a session and return it. If there is none, `turn` is null."""
+    """Delete the last turn of a session and return it. If there is none, `turn` is null.
+
+    The key needs the rights to write and to read.
+    """
     turn = await delete_turns.pop_turn(resources, caller, session_id, idempotency_key)
     return JsonResponse({"turn": None if turn is None else turn.to_json()})
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from services.gateway.tools import answers
 from services.gateway.tools.invocation import Invocation
-from services.gateway.tools.tool import ADDS, DEFAULT_SET, READS, REPLACES, Tool, ToolArguments
+from services.gateway.tools.tool import ADDS, DEFAULT_SET, READS, REPLACES, Texts, Tool, ToolArguments
 from shared.foundation import errors
 from shared.memory.longterm import archive, read, save, update
 from shared.memory.longterm import search as memory_search
@@ -41,7 +41,7 @@ class AddArguments(ToolArguments):
     """One fact in a whole sentence that can be understood alone."""
     category: str | None = None
     """A path, such as user-preferences/travel."""
-    tags: list[str] = []
+    tags: Texts = []
     importance: Importance = 0.5
     """0 to 1; 0.5 if not given."""
 
@@ -53,7 +53,7 @@ class UpdateArguments(ToolArguments):
     """From memory_search."""
     content: str | None = None
     category: str | None = None
-    tags: list[str] | None = None
+    tags: Texts | None = None
     importance: Importance | None = None
 
 

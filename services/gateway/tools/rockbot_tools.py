@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from services.gateway.tools import answers, memory_tools, skill_tools, working_tools
 from services.gateway.tools.invocation import Invocation
 from services.gateway.tools.memory_tools import NoArguments
-from services.gateway.tools.tool import ADDS, REPLACES, Needs, Tool, ToolArguments
+from services.gateway.tools.tool import ADDS, REPLACES, Needs, Texts, Tool, ToolArguments
 from shared.foundation import validation
 from shared.lifecycle import delete_memory
 from shared.memory.longterm import search as memory_search
@@ -27,7 +27,7 @@ def _split(tags: object) -> object:
     return [tag.strip() for tag in tags.split(",") if tag.strip()] if isinstance(tags, str) else tags
 
 
-Tags = Annotated[list[str], BeforeValidator(_split)]
+Tags = Annotated[Texts, BeforeValidator(_split)]
 
 
 class SaveArguments(ToolArguments):

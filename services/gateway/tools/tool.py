@@ -7,9 +7,9 @@ an agent, a user or a tenant as an argument: the key of the request decides on w
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from services.gateway.api_model import ApiModel
 from services.gateway.tools.invocation import Invocation
@@ -17,6 +17,10 @@ from shared.platform.auth.rights import Action, Area
 
 DEFAULT_SET = "default"
 """The set that is listed unless another is asked for: six tools."""
+
+
+Texts = Annotated[list[str], Field(fail_fast=True)]
+"""Texts of a model. Of a million that are none the first is named: to collect all would take seconds."""
 
 
 class ToolArguments(ApiModel):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from services.gateway.tools import answers
 from services.gateway.tools.invocation import Invocation
-from services.gateway.tools.tool import REPLACES, Needs, Tool, ToolArguments
+from services.gateway.tools.tool import REPLACES, Needs, Texts, Tool, ToolArguments
 from shared.foundation import prompt_safety
 from shared.memory.working import entries, keys, render
 from shared.memory.working import search as working_search
@@ -35,7 +35,7 @@ class SetArguments(ToolArguments):
     value: str
     ttl_minutes: Minutes | None = None
     """How long it lives; 5 if not given."""
-    tags: list[str] = []
+    tags: Texts = []
 
 
 class ListArguments(ToolArguments):
@@ -50,7 +50,7 @@ class SearchArguments(ToolArguments):
 
     query: str | None = None
     category: str | None = None
-    tags: list[str] = []
+    tags: Texts = []
     namespace: str | None = None
     """Only there, such as subagent."""
     limit: Annotated[int, Field(ge=1, le=20)] = 8

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from services.local.vectors import flush, queries, schema, writes
+from services.local.vectors import flush, queries, writes
 from services.local.vectors.catalog import Catalog
 from shared.foundation import errors
 
@@ -138,7 +138,7 @@ _OPERATIONS: list[tuple[str, str, Operation]] = [
     ("DELETE", "/collections/{name}", lambda c, name, _: c.delete(name)),
     ("GET", "/collections/{name}/exists", lambda c, name, _: {"exists": c.exists(name)}),
     ("GET", "/collections/{name}/aliases", lambda c, name, _: c.aliases(name)),
-    ("PUT", "/collections/{name}/index", _write(schema.read_index)),
+    ("PUT", "/collections/{name}/index", lambda c, name, body: c.get(name).add_index(body)),
     ("PUT", _POINTS, _write(writes.upsert)),
     ("PUT", f"{_POINTS}/vectors", _write(writes.update_vectors)),
     ("POST", f"{_POINTS}/payload", _write(writes.set_payload)),

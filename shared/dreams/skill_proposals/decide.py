@@ -95,7 +95,7 @@ async def _commit(
         if decision is Decision.REFUSE:
             columns = {"state": ProposalState.REFUSED, "reason": reason, "decided_by": caller.key_id}
             refused = await queries.decide(connection, proposal, columns)
-            return refused or proposal, changes, []
+            return refused, changes, []
         published = await publish.publish(
             connection, resources.settings, proposal, caller.key_id, reason, changes
         )

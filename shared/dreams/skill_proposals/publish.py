@@ -6,7 +6,6 @@ as dream runs are, so that undo can bring them back.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -59,7 +58,6 @@ async def publish(
         connection, settings, scope, proposal.name, _draft(proposal, found), SkillOrigin.DREAM
     )
     skill = await _with_times(connection, stored, found)
-    await _delete(connection, scope, replaced, changes)
     changes.skills.append(skill)
     columns = {
         "state": ProposalState.PUBLISHED,
@@ -69,20 +67,10 @@ async def publish(
         "before": [item.to_json() for item in found],
         "skill_ids": [skill.id],
     }
+    # Before the others are deleted: whatever names one of them goes with it.
     decided = await queries.decide(connection, proposal, columns)
-    return decided or await _insert_again(connection, proposal, columns)
-
-
-async def _insert_again(
-    connection: AsyncConnection, proposal: SkillProposal, columns: dict[str, Any]
-) -> SkillProposal:
-    """Insert a proposal that went with the skills that it stands for."""
-    known = proposal.model_dump(by_alias=True) | {
-        "tenant": proposal.tenant,
-        "based_on": proposal.based_on,
-        "decided_at": datetime.now(proposal.created_at.tzinfo),
-    }
-    return await queries.insert_row(connection, known | columns)
+    await _delete(connection, scope, replaced, changes)
+    return decided
 
 
 async def _lock_all(connection: AsyncConnection, scope: Scope, names: list[str]) -> list[Skill]:
@@ -128,28 +116,25 @@ async def take_back(
 
     It then stands for the restored skills: no later run proposes the same of them again.
     """
-    based_on = proposal.based_on
-    if proposal.state is ProposalState.PUBLISHED:
-        scope = proposal.scope
-        await skill_queries.lock_scope(connection, scope)
-        skill = await skill_queries.lock(connection, scope, proposal.name)
-        if skill is None or skill.version != proposal.published_version:
-            return "it was changed since"
-        before = [Skill.model_validate(item | {"id": "", "tenant": scope.tenant}) for item in proposal.before]
-        if all(item.name != proposal.name for item in before):
-            await _delete(connection, scope, [skill], changes)
-        restored = [await _restore(connection, settings, scope, item) for item in before]
-        changes.skills += [item for item in restored if item is not None]
-        based_on = {item.id: item.version for item in restored if item is not None}
-    columns: dict[str, Any] = {
-        "state": ProposalState.WITHDRAWN,
-        "published_version": None,
-        "before": [],
-        "based_on": based_on,
-        "skill_ids": list(based_on),
-    }
-    if await queries.decide(connection, proposal, columns) is None:
-        await _insert_again(connection, proposal, columns)
+    columns: dict[str, Any] = {"state": ProposalState.WITHDRAWN, "published_version": None, "before": []}
+    if proposal.state is not ProposalState.PUBLISHED:
+        await queries.decide(connection, proposal, columns)
+        return None
+    scope = proposal.scope
+    await skill_queries.lock_scope(connection, scope)
+    skill = await skill_queries.lock(connection, scope, proposal.name)
+    if skill is None or skill.version != proposal.published_version:
+        return "it was changed since"
+    before = [Skill.model_validate(item | {"id": "", "tenant": scope.tenant}) for item in proposal.before]
+    # Before the skill is deleted: whatever names it goes with it.
+    await queries.decide(connection, proposal, columns | {"skill_ids": []})
+    if all(item.name != proposal.name for item in before):
+        await _delete(connection, scope, [skill], changes)
+    stored = [await _restore(connection, settings, scope, item) for item in before]
+    restored = [item for item in stored if item is not None]
+    changes.skills += restored
+    versions = {item.id: item.version for item in restored}
+    await queries.decide(connection, proposal, {"based_on": versions, "skill_ids": list(versions)})
     return None
 
 

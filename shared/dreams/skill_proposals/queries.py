@@ -35,12 +35,8 @@ async def insert_open(
         "skill_ids": list(draft.based_on),
         "state": ProposalState.OPEN,
     }
-    return await insert_row(connection, prepared.scope_values(scope) | columns)
-
-
-async def insert_row(connection: AsyncConnection, columns: Mapping[str, Any]) -> SkillProposal:
-    """Insert a row and return it."""
-    statement = insert(skill_proposal).values(**columns).returning(*skill_proposal.c)
+    values = prepared.scope_values(scope) | columns
+    statement = insert(skill_proposal).values(**values).returning(*skill_proposal.c)
     return SkillProposal.from_row((await connection.execute(statement)).mappings().one())
 
 
@@ -103,13 +99,12 @@ async def delete_open(connection: AsyncConnection, scope: Scope, name: str) -> N
 
 async def decide(
     connection: AsyncConnection, proposal: SkillProposal, columns: Mapping[str, Any]
-) -> SkillProposal | None:
-    """Store what became of a locked proposal, and return it; None if a deletion took it meanwhile."""
+) -> SkillProposal:
+    """Store what became of a locked proposal, and return it."""
     where = (tenant_filter(skill_proposal, proposal.tenant), skill_proposal.c.id == proposal.id)
     values = {**columns, "decided_at": func.clock_timestamp()}
     statement = update(skill_proposal).where(*where).values(values).returning(*skill_proposal.c)
-    row = (await connection.execute(statement)).mappings().one_or_none()
-    return None if row is None else SkillProposal.from_row(row)
+    return SkillProposal.from_row((await connection.execute(statement)).mappings().one())
 
 
 async def carry_over(

@@ -20,6 +20,7 @@ from shared.search.floor import Floor
 from shared.search.index.client import Hit, IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import is_record
+from shared.search.index.points import DENSE
 from shared.search.index.widening import search_until_enough
 from shared.search.ranking import neighbours, relevance
 from shared.search.ranking import rank as ranking
@@ -137,8 +138,8 @@ async def _rank_hits(
 ) -> tuple[list[MemoryResult], int]:
     """Read the current rows of the hits and the neighbours of the best ones, and rank them.
 
-    Return the best, and how many of the hits match and were not shown; where episodes have places of their
-    own, without them.
+    Return the best, and how many of all take a place that were not shown; where episodes have places of
+    their own, without them.
     """
     hits, floor = found.hits, found.floor
     if not hits:
@@ -147,6 +148,7 @@ async def _rank_hits(
         rows = await hit_queries.list_hits(connection, scope, filters, [hit.record_id for hit in hits])
         candidates = _current_candidates(hits, rows)
         hidden_ids = _hidden_ids(candidates, options)
+        # If nothing is relevant, worse hits are not either: then all that match count.
         count = sum(candidate.id not in hidden_ids for _, candidate in candidates)
         ranker = _ranking(query, options, floor)
         ranker.add([candidate for _, candidate in candidates])
@@ -158,7 +160,19 @@ async def _rank_hits(
                 ranker.add([candidate for _, candidate in neighbour_candidates])
         repeated_ids = _repeated_ids(candidates)
         ranked = ranker.latest_first([scored for scored in ranker.best() if scored.id not in repeated_ids])
+        if ranker.is_any_relevant:
+            count = _count_places(found, ranker, [scored.id for scored in ranked], hidden_ids)
         return await _read_results(connection, scope, _best(ranked, candidates, options, floor)), count
+
+
+def _count_places(
+    found: IndexHits, ranker: Ranking, ranked_ids: Sequence[str], hidden_ids: frozenset[str]
+) -> int:
+    """Return how many of the ranked take a place, and note if the vectors left are too far away for one."""
+    lowest = found.cut_channels.get(DENSE)
+    if lowest is not None and not ranker.counts_by_cosine(lowest):
+        del found.cut_channels[DENSE]
+    return sum(id_ not in hidden_ids for id_ in ranked_ids)
 
 
 async def _read_results(

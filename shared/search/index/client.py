@@ -66,16 +66,15 @@ class Hit(NamedTuple):
 class IndexHits:
     """The result of a search. `stages` names the channels that ran, `degraded` those that could not.
 
-    `limit` is the number of hits that a channel could return. `is_cut` tells that one returned so many,
-    so that there may be more. `vector` is the embedded query, for `SearchIndex.widen`. `floor` decides
-    which hits are relevant.
+    `limit` is the number of hits that a channel could return. `cut_channels` returned so many, and may have
+    more, of at most the score beside them. `vector` is the embedded query, `floor` decides what is relevant.
     """
 
     hits: list[Hit] = field(default_factory=list)
     stages: list[str] = field(default_factory=list)
     degraded: list[str] = field(default_factory=list)
     limit: int = 0
-    is_cut: bool = False
+    cut_channels: dict[str, float] = field(default_factory=dict)
     vector: Vector | None = None
     floor: Floor | None = None
 
@@ -178,7 +177,8 @@ class SearchIndex:
                     generation.collection, [channel_request for _, channel_request in requests]
                 )
             stages = [stage for stage, _ in requests]
-            result.is_cut = any(len(found) >= result.limit for found in points[: len(vectors)])
+            found = zip(vectors, points, strict=False)
+            result.cut_channels = {s: hits[-1]["score"] for s, hits in found if len(hits) >= result.limit}
             hits = _merge_channels(list(zip(stages, points, strict=True)))
             if terms is not None and stages[-1] == _RECENT:
                 lowest = points[0][-1]["score"] if len(points[0]) >= result.limit else 0.0

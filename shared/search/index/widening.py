@@ -26,13 +26,14 @@ async def search_until_enough(
 ) -> tuple[IndexHits, Records] | tuple[RowHits[Row], None]:
     """Return the hits of the index with what `read` returned for them, or rows while it is unavailable.
 
-    Raises as `search_or_fallback` does.
+    `read` may take a channel out of `cut_channels` whose further hits would not count. Raises as
+    `search_or_fallback` does.
     """
     found = await search_or_fallback(index, query, source)
     if isinstance(found, RowHits):
         return found, None
     records, count = await read(found)
-    while found.is_cut and count < wanted and found.limit < MAX_HITS:
+    while found.cut_channels and count < wanted and found.limit < MAX_HITS:
         try:
             found = await index.widen(query, found)
         except errors.Unavailable as error:

@@ -56,6 +56,19 @@ class Ranking:
         self._far: set[int] = set()
         self._is_relevant = self._floor is None
 
+    @property
+    def is_any_relevant(self) -> bool:
+        """Whether anything was added that has to do with the query. Otherwise nothing is returned."""
+        return self._is_relevant
+
+    def counts_by_cosine(self, cosine: float) -> bool:
+        """Return whether a candidate that no keyword found can be returned, by its cosine alone."""
+        if self._fuse is fusion.bm25 or cosine <= 0:
+            return False
+        if self._min_cosine is not None and cosine < self._min_cosine:
+            return False
+        return self._floor is None or not relevance.is_far(cosine, self._floor)
+
     def add(self, candidates: Sequence[Candidate]) -> None:
         """Add candidates."""
         self._candidates += _ignore_low_cosines(candidates, self._min_cosine)

@@ -67,12 +67,16 @@ def is_any_relevant(query: str, candidates: Sequence[Candidate], floor: Floor) -
 
 def find_far(candidates: Sequence[Candidate], floor: Floor) -> set[int]:
     """Return the positions of those that have nothing to do with the query, even if others are relevant."""
-    cut_off = CUT_OFF * floor.cosine
     return {
         position
         for position, candidate in enumerate(candidates)
-        if candidate.cosine is not None and candidate.cosine < cut_off and not candidate.keyword
+        if candidate.cosine is not None and is_far(candidate.cosine, floor) and not candidate.keyword
     }
+
+
+def is_far(cosine: float, floor: Floor) -> bool:
+    """Return whether a record that only its vector found has nothing to do with the query."""
+    return cosine < CUT_OFF * floor.cosine
 
 
 def is_match(candidate: Candidate, floor: Floor | None) -> bool:

@@ -162,6 +162,7 @@ async def test_twenty_clients_with_lost_replies_pop_each_turn_once(agent: Agent)
             response = await agent.client.post(f"{TURNS}/pop", headers={"idempotency-key": f"k{number}"})
             if response.status_code not in {409, 503}:  # a twin is running, or all connections are in use
                 return int(response.json()["turn"]["seq"])
+            await asyncio.sleep(0.02)
 
     async def append(number: int) -> int:
         turn, headers = {"role": "user", "content": f"beside {number}"}, {"idempotency-key": f"a{number}"}

@@ -11,11 +11,12 @@ from tests.conftest import Gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import execute_run, live, load_run, merge_reply, save_memories
 from tests.integration.dreams.kill_orders import KilledWorker, killing_process
+from tests.long_form import in_long_form
 from tests.standins.models import ModelServer
 
 PASSES = ["deduplicate", "consolidate"]
 STRIDE = 4
-"""Every fourth point is tried: there are about twenty statements and commits to a pass."""
+"""Every fourth point is tried, every other one in the long form: a pass has about twenty statements."""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def killed_worker() -> Iterator[KilledWorker]:
         yield run
 
 
-@pytest.mark.parametrize("offset", range(1, STRIDE + 1, 2))
+@pytest.mark.parametrize("offset", in_long_form([1, 3], otherwise=[1]))
 async def test_a_kill_at_any_point_leaves_the_old_or_the_new_state_and_the_run_continues(
     model_gateway: Gateway, models: ModelServer, killed_worker: KilledWorker, offset: int
 ) -> None:

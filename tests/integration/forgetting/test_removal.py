@@ -1,7 +1,7 @@
 """A removal ends when nothing is left, goes on after what is unavailable, and spares what is newer."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from shared.foundation.content import Subject
 from shared.foundation.stages import ENRICH, INDEX, RecordKind
 from shared.infra.postgres import seconds
 from shared.jobs import removals
-from shared.jobs.removals import RECHECK_SECONDS
+from shared.jobs.removals import RECHECK_SECONDS, Family
 from shared.jobs.table import job as job_table
 from shared.lifecycle import erasure_queries, removal
 from shared.lifecycle.removal import SCRATCH, STATE, WINDOW, WORKING, Items, Removal
@@ -116,18 +116,27 @@ async def test_all_batches_of_a_thousand_are_removed_within_the_time(
     assert await _left(gateway, rest) == []
 
 
-async def test_what_is_unavailable_is_left_and_the_rest_removed(
+async def test_an_unavailable_store_is_asked_once_and_the_others_are_cleared(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(*_: Any) -> None:
-        raise errors.Unavailable("redis", "away")
+    """Each family that is asked for would wait for a time-out: ten of them kept a request for 20 s."""
+    asked: list[Family] = []
 
-    monkeypatch.setitem(removal._REMOVERS, WORKING, refuse)
+    def refuse(family: Family) -> Callable[..., Awaitable[None]]:
+        async def remove(*_: Any) -> None:
+            asked.append(family)
+            raise errors.Unavailable("redis", "away")
+
+        return remove
+
+    for family in (WORKING, STATE, WINDOW):
+        monkeypatch.setitem(removal._REMOVERS, family, refuse(family))
     generation = await _put_point(gateway, "m1", 1)
-    rest = await _begin(gateway, {WORKING: ["patrol/a"], STATE: ["trip"], MEMORIES: ["m1"]})
+    rest = await _begin(gateway, {WORKING: ["patrol/a"], STATE: ["trip"], WINDOW: ["w"], MEMORIES: ["m1"]})
     failure = await removal.work_off(gateway.resources, rest)
     assert isinstance(failure, errors.Unavailable)
-    assert await _left(gateway, rest) == ["patrol/a"]
+    assert len(asked) == 1
+    assert await _left(gateway, rest) == ["patrol/a", "trip", "w"]
     assert await _versions(gateway, generation) == []
     assert await _job(gateway, rest.operation_id) is not None
 

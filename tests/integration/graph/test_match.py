@@ -1,5 +1,7 @@
 """KG3: the entities that a message is about, by whole words, on every replica, at every time."""
 
+import json
+
 import pytest
 
 from tests.conftest import Gateway, running_gateway
@@ -101,3 +103,41 @@ async def test_names_of_a_deleted_alias_or_of_signs_alone_match_nothing(agent: A
     await save_entity(agent, "!!!")
     await connect(agent, "C++", "is", "C#")
     assert await matched(agent, "!!! C++ and C# and vitamin C") == []
+
+
+async def test_no_name_is_missed_because_thousands_of_others_begin_as_it_does(agent: Agent) -> None:
+    beginning = "The Old Society of the Friends of Bridges"
+    rows = [
+        {"kind": "graph_entity", "id": f"e{n:05}", "name": f"{beginning} Number {n}", "type": "Topic"}
+        | {"created_at": "2026-01-01T00:00:00Z"}
+        for n in range(2500)
+    ]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    await agent.request(
+        "POST", f"{URL}/import", content=content, headers={"content-type": "application/x-ndjson"}
+    )
+    assert await matched(agent, f"I met {beginning} number 2499!") == [f"{beginning} Number 2499"]
+    assert await matched(agent, f"I met {beginning} number 24990!") == []
+    assert len(await matched(agent, " and ".join(f"{beginning} number {n}" for n in range(30)))) == 20
+
+
+async def test_of_ten_thousand_aliases_each_is_matched(agent: Agent) -> None:
+    rows = [
+        {"kind": "graph_entity", "id": f"e{n}", "name": f"Entity {n}", "type": "Topic"}
+        | {
+            "created_at": "2026-01-01T00:00:00Z",
+            "aliases": [f"Alias {n} {m}" for m in range(63)] + ["Shared"],
+        }
+        for n in range(160)
+    ]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    report = await agent.request(
+        "POST", f"{URL}/import", content=content, headers={"content-type": "application/x-ndjson"}
+    )
+    assert report["created"] == 160
+    assert await matched(agent, "What of alias 159 62?") == ["Entity 159"]
+    assert len(await matched(agent, "What of the shared one?")) == 20
+    await matched(agent, "What of alias 77 7?")
+    answer = await agent.request("POST", f"{URL}/match", json={"text": "the shared ones"})
+    assert answer["results"][0]["name"] in {"Entity 77", "Entity 159"}, "what was referenced last comes first"
+    assert "Entity 77" in [entity["name"] for entity in answer["results"]]

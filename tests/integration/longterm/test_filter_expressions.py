@@ -29,8 +29,9 @@ from tests.integration.longterm.filter_reference import (
     selects,
 )
 from tests.journey.agent import Agent
+from tests.long_form import in_long_form
 
-_MEMORIES, _EXPRESSIONS, _SEED = 80, 120, 12
+_MEMORIES, _EXPRESSIONS, _SEED = 80, in_long_form(120, otherwise=40), 12
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tests.conftest import Gateway
 from tests.integration.longterm.conftest import beside
 from tests.journey.agent import Agent
 
-_COUNT = 130
+_COUNT, _COPIES = 130, 15
 _REFUSED = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
@@ -90,3 +90,15 @@ async def test_a_cursor_continues_its_own_search_only(gateway: Gateway, agent: A
         body = {"query": "lantern", "cursor": bad}
         await agent.request("POST", "/v1/memories/search", json=body, status=_REFUSED)
     assert len((await agent.search("lantern", limit=2, cursor=cursor, explain=True))["results"]) == 2
+
+
+async def test_common_copies_of_own_memories_do_not_end_the_pages(gateway: Gateway, agent: Agent) -> None:
+    """They stand beside the own ones, so that half of what the index returns first takes no place."""
+    texts = ["lantern" + f" and a long word{number}" * (number + 1) for number in range(_COPIES)]
+    for owner in ({"user_id": "ada"}, {}):
+        body = {"memories": [{"content": text, "enrich": False, **owner} for text in texts]}
+        await agent.request("POST", "/v1/memories/batch", json=body, status=HTTPStatus.CREATED)
+    async with beside(gateway, search_candidates=10, search_recent_seconds=0.0) as narrow:
+        pages = await _pages(narrow, user_id="ada", limit=6)
+    assert [len(page) for page in pages] == [6, 6, _COPIES - 12]
+    assert len({id_ for page in pages for id_ in page}) == _COPIES

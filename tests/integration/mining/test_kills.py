@@ -10,6 +10,7 @@ from tests.integration.dreams.kill_orders import KilledWorker, killing_process
 from tests.integration.mining.conftest import JUNE, MARCH, Talker, fact, propose
 from tests.integration.mining.test_facts import AARHUS, ODENSE
 from tests.journey.agent import Json
+from tests.long_form import in_long_form
 from tests.standins.models import ModelServer
 
 STRIDE = 5
@@ -22,7 +23,7 @@ def killed_worker() -> Iterator[KilledWorker]:
         yield run
 
 
-@pytest.mark.parametrize("offset", [1, 3])
+@pytest.mark.parametrize("offset", in_long_form([1, 3], otherwise=[1]))
 async def test_a_kill_at_any_point_leaves_the_old_or_the_new_state_and_nothing_counts_twice(
     talker: Talker, models: ModelServer, killed_worker: KilledWorker, offset: int
 ) -> None:

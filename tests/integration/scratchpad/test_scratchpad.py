@@ -24,6 +24,7 @@ from tests.badinput import problem
 from tests.conftest import Gateway, running_gateway
 from tests.integration.scratchpad.conftest import note, snippets
 from tests.journey.agent import Agent, Json, find_block
+from tests.long_form import in_long_form
 
 MAX = 64
 
@@ -167,9 +168,9 @@ async def test_a_current_copy_is_read_from_redis(agent: Agent, gateway: Gateway)
     assert [snippet["content"] for snippet in await snippets(agent, session)] == ["Cached."]
 
 
-async def test_redis_wiped_with_a_thousand_scratchpads(gateway: Gateway) -> None:
+async def test_redis_wiped_with_many_scratchpads(gateway: Gateway) -> None:
     resources, caller = gateway.resources, caller_of(gateway)
-    sessions = [f"pad-{n}" for n in range(1000)]
+    sessions = [f"pad-{n}" for n in range(in_long_form(1000, otherwise=200))]
     async with resources.postgres.for_tenant(gateway.tenant) as connection:
         await connection.execute(insert(session_table), [_session_row(gateway, id_) for id_ in sessions])
         rows = [

@@ -18,9 +18,10 @@ from shared.search.index.client import IndexQuery, SearchIndex
 from shared.search.index.filters import field_equals
 from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
+from tests.long_form import in_long_form
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable
 
-ROUNDS = 150
+ROUNDS = in_long_form(150, otherwise=40)
 COLLECTION = "busy"
 
 

@@ -125,25 +125,27 @@ async def _outlive_lease(gateway: Gateway) -> None:
 
 
 async def test_sd3_the_sweep_settles_a_killed_workers_reservation_at_its_upper_bound(
-    priced_gateway: Gateway,
+    gateway_with_model: Gateway,
 ) -> None:
-    await set_budget(priced_gateway, limit_usd=5)
-    expired = await reserve_call(priced_gateway, call_request(priced_gateway))
-    await _outlive_lease(priced_gateway)
-    await reserve_call(priced_gateway, call_request(priced_gateway))  # its worker is alive
+    """The sweep covers all tenants, so the database is the test's own."""
+    gateway = gateway_with_model
+    await set_budget(gateway, limit_usd=5)
+    expired = await reserve_call(gateway, call_request(gateway))
+    await _outlive_lease(gateway)
+    await reserve_call(gateway, call_request(gateway))  # its worker is alive
 
-    assert (await sweep_once(priced_gateway.resources)).expired_reservations >= 1
+    assert (await sweep_once(gateway.resources)).expired_reservations == 1
 
-    balance = await json_of(priced_gateway.client.get(TENANT))
+    balance = await json_of(gateway.client.get(TENANT))
     assert (balance["used_usd"], balance["reserved_usd"]) == (1, 1)
-    [row] = await report(priced_gateway)
+    [row] = await report(gateway)
     assert (row["charges"], row["estimated"], row["cost_usd"]) == (1, 1, 1)
 
     # The worker was slow and not dead: the usage that it reports at last counts.
-    await reserve.settle(priced_gateway.resources, priced_gateway.tenant, [(expired, Usage(1000))])
-    balance = await json_of(priced_gateway.client.get(TENANT))
+    await reserve.settle(gateway.resources, gateway.tenant, [(expired, Usage(1000))])
+    balance = await json_of(gateway.client.get(TENANT))
     assert (balance["used_usd"], balance["reserved_usd"]) == (0.001, 1)
-    assert (await report(priced_gateway))[0]["estimated"] == 0
+    assert (await report(gateway))[0]["estimated"] == 0
 
 
 async def test_sd3_no_charge_is_missed_while_a_budget_is_set(priced_gateway: Gateway) -> None:

@@ -161,6 +161,9 @@ async def test_what_an_error_repeats_of_a_call_is_cut(gateway: Gateway) -> None:
     ):
         assert response.status_code in {404, 422}
         assert len(response.content) < 7000
+    many = await gateway.client.post("/v1/memories", json={"content": "x", "tags": [1] * 5000})
+    assert many.status_code == 422
+    assert len(many.json()["errors"]) == 100
 
 
 async def test_a_header_that_chooses_twice_is_refused(gateway: Gateway) -> None:
@@ -300,6 +303,7 @@ async def test_a_key_of_a_namespace_works_there_without_a_session(gateway: Gatew
         assert refused.status_code == 403
         in_session = await call(client, "working_get", session="s", key="found")
         assert in_session.is_error
+        assert "it reaches working memory alone" in in_session.content
 
 
 async def test_an_idempotency_key_counts_once_for_each_session(gateway: Gateway, session: str) -> None:

@@ -1,19 +1,13 @@
 """What MCP refuses: tools that are not listed, sets that it does not have, hosts, and requests of no use."""
 
 import asyncio
-import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import orjson
 import pytest
 from mcp.shared.exceptions import MCPError
-from starlette.types import Receive, Scope, Send
 
-from services.gateway.mcp import McpEndpoint
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.conftest import Connect
@@ -124,8 +118,8 @@ async def test_an_idempotency_key_counts_once_for_each_tool_whatever_the_id_of_t
 ) -> None:
     headers = [("idempotency-key", "k"), ("loci-user", "ada")]
     first = call_of("memory_add", content="kept")
-    again = orjson.dumps(orjson.loads(first) | {"id": 2})
-    answers = [(await post(gateway, content, headers)).json() for content in (first, again)]
+    repeated = orjson.dumps(orjson.loads(first) | {"id": 2})
+    answers = [(await post(gateway, content, headers)).json() for content in (first, repeated)]
     texts = [answer["result"]["content"][0]["text"] for answer in answers]
     assert texts[0] == texts[1]
     assert texts[0].startswith("Saved as [")
@@ -138,6 +132,12 @@ async def test_an_idempotency_key_counts_once_for_each_tool_whatever_the_id_of_t
     assert of_bob["result"]["content"][0]["text"] != texts[0]
     [row] = (await gateway.client.get("/v1/memories?user_id=ada")).json()["results"]
     assert row["reinforcement_count"] == 1
+    session = (await gateway.client.post("/v1/sessions", json={"user_id": "ada"})).json()["id"]
+    in_session = (await post(gateway, first, [*headers, ("loci-session", session)])).json()
+    assert "Known already" in in_session["result"]["content"][0]["text"], "another request"
+    noted = call_of("scratchpad_write", content="kept")
+    other_tool = await post(gateway, noted, [*headers, ("loci-session", session)], "?set=scratchpad")
+    assert other_tool.json()["result"]["content"][0]["text"] == "Noted."
     too_long = await post(gateway, first, [("idempotency-key", "k" * 300)])
     assert too_long.status_code == 422
 
@@ -158,59 +158,24 @@ async def test_calls_at_once_each_get_their_own_answer(connect: Connect, gateway
             assert f"of {other}" not in found
 
 
-async def test_after_a_failure_of_the_sdk_the_next_request_begins_it_again(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_calls_that_a_client_gives_up_leave_no_task_and_end_nothing(
+    connect: Connect, gateway: Gateway
 ) -> None:
-    begun: list[Sessions] = []
+    async with connect() as client:
+        await client.call_tool("memory_add", {"content": "before"})
+        before = len(asyncio.all_tasks())
+        for number in range(10):
+            call = asyncio.create_task(client.call_tool("memory_add", {"content": f"number {number}"}))
+            for _ in range(number):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        assert not (await client.call_tool("memory_add", {"content": "after"})).is_error
 
-    def new_sessions() -> Sessions:
-        begun.append(Sessions())
-        return begun[-1]
+        async def is_as_before() -> bool:
+            return len(asyncio.all_tasks()) <= before
 
-    module = SimpleNamespace(new_session_manager=new_sessions)
-    monkeypatch.setattr(importlib, "import_module", lambda _: module)
-    endpoint = McpEndpoint()
-
-    async def is_answered_by_the_last() -> bool:
-        scope: dict[str, Any] = {}
-        await endpoint.handle(scope, None, None)  # type: ignore[arg-type]
-        return scope["answered_by"] is begun[-1]
-
-    for number in (1, 2, 3):
-        assert await is_answered_by_the_last()
-        assert len(begun) == number
-        begun[-1].failure.set()
-        await wait_until(endpoint_has_ended(endpoint))
-    await endpoint.close()
-
-
-def endpoint_has_ended(endpoint: McpEndpoint) -> Callable[[], Awaitable[bool]]:
-    """Return the condition that the SDK's part of a gateway has failed."""
-
-    async def has_ended() -> bool:
-        return endpoint._has_ended()
-
-    return has_ended
-
-
-class Sessions:
-    """As the SDK's part: what fails in its group of tasks ends all of it."""
-
-    def __init__(self) -> None:
-        self.failure = asyncio.Event()
-
-    @asynccontextmanager
-    async def run(self) -> AsyncIterator[None]:
-        """Serve until the failure."""
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self._fail())
-            yield
-            task.cancel()
-
-    async def _fail(self) -> None:
-        await self.failure.wait()
-        raise RuntimeError("the SDK failed")
-
-    async def handle_request(self, scope: Scope, _receive: Receive, _send: Send) -> None:
-        """Answer."""
-        scope["answered_by"] = self
+        await wait_until(is_as_before)
+    rows = (await gateway.client.get("/v1/memories?limit=100")).json()["results"]
+    assert {"before", "after"} <= {row["content"] for row in rows}
+    assert len(rows) == len({row["content"] for row in rows})

@@ -13,6 +13,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.models import PointStruct
 
 from services.local import ports
+from services.local.qdrant import Qdrant
 from tests.integration.vectors.conftest import (
     Server,
     connected,
@@ -58,6 +59,30 @@ async def test_all_that_was_acknowledged_survives_kill_9(own_server: Server) -> 
             {"n": 4, "state": "final"},
         )
         assert set((await client.get_collection("points")).payload_schema) >= {"tenant", "at"}
+
+
+async def test_indexes_of_a_collection_without_points_survive_kill_9_and_are_built_with_the_first(
+    tmp_path: Path,
+) -> None:
+    server = Qdrant(tmp_path)
+    server.start()
+    try:
+        async with connected(server.url) as client:
+            await create(client, "points")
+        server.kill()
+        due = tmp_path / "data" / "collections" / "000001" / "due-indexes.ndjson"
+        due.write_bytes(due.read_bytes() + b'\n{"field_name": "cut o')  # by the kill, before an answer
+        for _ in range(2):
+            server.start()
+            async with connected(server.url) as client:
+                await client.upsert("points", [new_point(1)])
+                assert not due.exists()
+                schema = (await client.get_collection("points")).payload_schema
+                assert schema.keys() == {"tenant", "tags", "at", "n", "weight"}
+                assert schema["n"].points == 1
+            server.kill()
+    finally:
+        server.kill()
 
 
 async def test_acknowledged_points_survive_a_kill_at_any_time(own_server: Server) -> None:

@@ -1,7 +1,9 @@
 """Headers choose an agent and a user within what the key may, never beyond."""
 
 import pytest
+from starlette.requests import Request
 
+from services.gateway import tool_identity
 from services.gateway.tools.invocation import Identity, identify
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Right
@@ -52,3 +54,12 @@ def test_what_a_key_is_bound_to_may_be_named() -> None:
 def test_a_header_that_is_no_id_is_refused_and_an_empty_one_too(name: str, value: bytes) -> None:
     with pytest.raises(errors.Invalid, match=r"(?i)loci-"):
         identify(UNBOUND, {name: value})
+
+
+@pytest.mark.parametrize("name", ["Loci-Agent", "Loci-User", "Loci-Session"])
+def test_a_header_that_chooses_twice_is_refused_even_if_both_say_the_same(name: str) -> None:
+    twice = [(name.lower().encode(), b"ada")] * 2
+    with pytest.raises(errors.Invalid, match=f"{name}: must be sent once"):
+        tool_identity._sent_once(Request({"type": "http", "headers": twice}))
+    others = [(b"accept", b"a"), (b"accept", b"b"), twice[0]]
+    assert tool_identity._sent_once(Request({"type": "http", "headers": others}))[name.lower()] == b"ada"

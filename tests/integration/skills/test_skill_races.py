@@ -1,0 +1,78 @@
+"""DR10: of two that act on one proposal or one skill at once, each finds out what became of it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+
+import pytest
+
+from shared.foundation import config
+from tests.conftest import Gateway, running_gateway
+from tests.draining import drop_all_jobs, drop_jobs
+from tests.integration.skills.conftest import URL, get
+from tests.integration.skills.test_skill_proposals import names, proposals, propose_merge
+from tests.journey.agent import Agent
+from tests.standins.models import ModelServer
+
+
+@pytest.fixture
+async def gateway(
+    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
+) -> AsyncIterator[Gateway]:
+    """Serve a gateway with a model."""
+    settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
+    async with running_gateway(settings, tenant) as served:
+        await drop_all_jobs(served.resources)
+        yield served
+        await drop_jobs(served.resources, tenant)
+
+
+@pytest.mark.parametrize("second", ["publish", "refuse"])
+async def test_of_two_decisions_at_once_one_is_told_that_the_other_was_made(
+    gateway: Gateway, agent: Agent, models: ModelServer, second: str
+) -> None:
+    _, proposal = await propose_merge(gateway, agent, models)
+    path = f"{URL}/proposals/{proposal['id']}"
+    answers = await asyncio.gather(
+        *(agent.client.post(path, json={"decision": decision}) for decision in ("publish", second))
+    )
+    statuses = sorted(answer.status_code for answer in answers)
+    assert statuses == [HTTPStatus.OK, HTTPStatus.CONFLICT], [answer.text for answer in answers]
+    [decided] = await proposals(agent, None)
+    is_published = decided["state"] == "published"
+    assert await names(agent) == (["bake"] if is_published else ["bake-bread", "bake-rolls"])
+
+
+async def test_publishing_beside_an_undo_leaves_the_skills_as_they_were(
+    gateway: Gateway, agent: Agent, models: ModelServer
+) -> None:
+    run, proposal = await propose_merge(gateway, agent, models)
+    path = f"{URL}/proposals/{proposal['id']}"
+    published, undone = await asyncio.gather(
+        agent.client.post(path, json={"decision": "publish"}),
+        agent.client.post(f"/v1/dreams/{run['id']}/undo"),
+    )
+    assert undone.status_code == HTTPStatus.OK, undone.text
+    assert published.status_code in {HTTPStatus.OK, HTTPStatus.CONFLICT}, published.text
+    assert await names(agent) == ["bake-bread", "bake-rolls"]
+    assert [item["state"] for item in await proposals(agent, None)] == ["withdrawn"]
+
+
+@pytest.mark.parametrize("write", ["delete", "put"])
+async def test_publishing_beside_a_change_of_what_it_stands_for_loses_no_change(
+    gateway: Gateway, agent: Agent, models: ModelServer, write: str
+) -> None:
+    _, proposal = await propose_merge(gateway, agent, models)
+    body = None if write == "delete" else {"content": "Mine now."}
+    published, written = await asyncio.gather(
+        agent.client.post(f"{URL}/proposals/{proposal['id']}", json={"decision": "publish"}),
+        agent.client.request(write.upper(), f"{URL}/bake-rolls", json=body),
+    )
+    assert written.status_code == HTTPStatus.OK
+    assert published.status_code in {HTTPStatus.OK, HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND}
+    if write == "put":
+        assert (await get(agent, "bake-rolls"))["content"] == "Mine now."
+    elif published.status_code == HTTPStatus.OK:
+        assert await names(agent) == ["bake"]
+    else:
+        assert await names(agent) == ["bake-bread"]
