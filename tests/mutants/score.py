@@ -14,7 +14,7 @@ _MOST_EQUIVALENT = 0.03
 class Score:
     """What became of a guard's mutants. `survivors` are the differences that no test noticed.
 
-    `undecided` counts those among them of which a busy machine told nothing. `tests_seconds` is what the
+    `undecided` counts those among them of which a busy machine said nothing. `tests_seconds` is what the
     tests of the unchanged module took, `seconds` the whole module. `fault` says why the rest means nothing.
     """
 
