@@ -1,5 +1,6 @@
 """MM8: nothing leaves a tenant without its consent, five tenants have to share it, and it is withdrawn."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any
@@ -76,6 +77,22 @@ async def test_withdrawing_consent_recounts(agents: list[Agent]) -> None:
     assert await patterns(agents[0]) == []
     await consent(agents[4])
     assert await patterns(agents[0]) == [PATTERN]
+
+
+async def test_whoever_counts_beside_a_withdrawal_sees_five_or_nothing(agents: list[Agent]) -> None:
+    for agent in agents[:5]:
+        await record(agent)
+    for given in (True, False, True, False):
+        counts: list[list[Json]] = []
+        for agent in agents[:4]:
+            await consent(agent)
+        await asyncio.gather(consent(agents[4], given=given), *[_count(agents[0], counts) for _ in range(6)])
+        assert all(count in ([], [PATTERN]) for count in counts)
+        assert await patterns(agents[0]) == ([PATTERN] if given else [])
+
+
+async def _count(agent: Agent, counts: list[list[Json]]) -> None:
+    counts.append(await patterns(agent))
 
 
 async def test_what_was_deleted_or_was_not_promoted_does_not_count(agents: list[Agent]) -> None:
