@@ -161,6 +161,13 @@ async def test_only_admin_consents(gateway: Gateway, rights: list[str]) -> None:
     assert response.status_code == HTTPStatus.FORBIDDEN
 
 
+@pytest.mark.parametrize("binding", [{"user_id": "ada"}, {"agent_id": "support"}, {"namespace": "notes"}])
+async def test_a_bound_key_consents_for_nobody(gateway: Gateway, binding: dict[str, str]) -> None:
+    async with await gateway.new_client(**binding) as client:
+        response = await client.put("/v1/patterns/consent", json={"consent": True})
+    assert response.status_code == HTTPStatus.FORBIDDEN
+
+
 @pytest.mark.parametrize("name", ["Ada Lovelace", "ada@example.org", "übung", "", "_a", "a\n"])
 async def test_no_text_fits_into_the_ids_of_a_pattern(agent: Agent, name: str) -> None:
     unprocessable = HTTPStatus.UNPROCESSABLE_ENTITY

@@ -62,9 +62,9 @@ async def test_a_playbook_stays_deleted_under_another_id_and_a_deleted_id_with_a
 
 
 async def test_a_deleted_query_of_light_words_alone_stays_deleted_in_other_case(stack: TenantStack) -> None:
-    await imported(stack, PLAYBOOK | {"user_query": "Please  really?"})
+    await imported(stack, PLAYBOOK | {"user_query": "Please,  really."})
     await delete_playbook.delete_playbook(stack.resources, stack.caller, ID)
-    repeated = PLAYBOOK | {"id": OTHER_ID, "user_query": "please REALLY?"}
+    repeated = PLAYBOOK | {"id": OTHER_ID, "user_query": "please, REALLY."}
     assert await imported(stack, repeated) == (0, [OTHER_ID])
 
 
