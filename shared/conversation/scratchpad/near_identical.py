@@ -18,9 +18,9 @@ _MIN_STEM = 3
 
 def words_of(text: str) -> tuple[str, ...]:
     """Return the words of a text by which it is compared; of a text without any, the text itself."""
-    plain_text = _without_bullet(unicodedata.normalize("NFC", text)).casefold()
-    words = (_without_plural(word.strip(_AROUND_WORDS)) for word in plain_text.split())
-    return tuple(word for word in words if word and word not in _LIGHT_WORDS) or (text.strip(),)
+    folded = unicodedata.normalize("NFC", text).casefold()
+    words = (_without_plural(word.strip(_AROUND_WORDS)) for word in _without_bullet(folded).split())
+    return tuple(word for word in words if word and word not in _LIGHT_WORDS) or (" ".join(folded.split()),)
 
 
 def are_near_identical(first: str, second: str) -> bool:

@@ -235,3 +235,15 @@ async def test_chunks_that_an_older_release_has_stored_in_part_are_read_anew(
     [document] = (await library.agent.request("GET", "/v1/documents"))["results"]
     assert (document["state"], document["version"]) == ("ready", 2)
     assert await library.rows() == {"document_chunk": CHUNKS, "document_file": 1, "points": CHUNKS}
+
+
+async def test_a_job_of_an_earlier_version_publishes_nothing(library: Library) -> None:
+    resources = library.gateway.resources
+    await library.add("The old harbour.", source="a")
+    uploaded = await library.upload(paragraphs("new harbour", CHUNKS), source="a")
+    async with resources.postgres.for_tenant(library.gateway.tenant) as connection:
+        stage = {"stage": PUBLISH_DOCUMENT.name, "version": uploaded["version"] - 1}
+        await connection.execute(update(job).where(job.c.stage == PARSE_DOCUMENT.name).values(stage))
+    await drain(resources, PUBLISH_DOCUMENT, publish.publish_batch)
+    assert (await library.get(uploaded["id"]))["state"] == "pending"
+    assert await library.texts("harbour") == ["The old harbour."]

@@ -1,5 +1,6 @@
 """MM8: nothing leaves a tenant without its consent, five tenants have to share it, and it is withdrawn."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any
@@ -78,6 +79,22 @@ async def test_withdrawing_consent_recounts(agents: list[Agent]) -> None:
     assert await patterns(agents[0]) == [PATTERN]
 
 
+async def test_whoever_counts_beside_a_withdrawal_sees_five_or_nothing(agents: list[Agent]) -> None:
+    for agent in agents[:5]:
+        await record(agent)
+    for given in (True, False, True, False):
+        counts: list[list[Json]] = []
+        for agent in agents[:4]:
+            await consent(agent)
+        await asyncio.gather(consent(agents[4], given=given), *[_count(agents[0], counts) for _ in range(6)])
+        assert all(count in ([], [PATTERN]) for count in counts)
+        assert await patterns(agents[0]) == ([PATTERN] if given else [])
+
+
+async def _count(agent: Agent, counts: list[list[Json]]) -> None:
+    counts.append(await patterns(agent))
+
+
 async def test_what_was_deleted_or_was_not_promoted_does_not_count(agents: list[Agent]) -> None:
     playbooks = []
     for agent in agents[:5]:
@@ -140,6 +157,13 @@ async def test_the_processes_read_no_playbook_of_another_tenant_but_through_the_
 @pytest.mark.parametrize("rights", [["read", "write"], ["read"]])
 async def test_only_admin_consents(gateway: Gateway, rights: list[str]) -> None:
     async with await gateway.new_client(rights=rights) as client:
+        response = await client.put("/v1/patterns/consent", json={"consent": True})
+    assert response.status_code == HTTPStatus.FORBIDDEN
+
+
+@pytest.mark.parametrize("binding", [{"user_id": "ada"}, {"agent_id": "support"}, {"namespace": "notes"}])
+async def test_a_bound_key_consents_for_nobody(gateway: Gateway, binding: dict[str, str]) -> None:
+    async with await gateway.new_client(**binding) as client:
         response = await client.put("/v1/patterns/consent", json={"consent": True})
     assert response.status_code == HTTPStatus.FORBIDDEN
 

@@ -61,6 +61,13 @@ async def test_a_playbook_stays_deleted_under_another_id_and_a_deleted_id_with_a
     assert await imported(stack, PLAYBOOK | {"id": OTHER_ID, "user_query": "Another."}) == (1, [])
 
 
+async def test_a_deleted_query_of_light_words_alone_stays_deleted_in_other_case(stack: TenantStack) -> None:
+    await imported(stack, PLAYBOOK | {"user_query": "Please,  really."})
+    await delete_playbook.delete_playbook(stack.resources, stack.caller, ID)
+    repeated = PLAYBOOK | {"id": OTHER_ID, "user_query": "please, REALLY."}
+    assert await imported(stack, repeated) == (0, [OTHER_ID])
+
+
 async def test_the_query_of_a_playbook_that_stays_is_not_deleted(stack: TenantStack) -> None:
     await imported(stack, PLAYBOOK, PLAYBOOK | {"id": OTHER_ID})
     await delete_playbook.delete_playbook(stack.resources, stack.caller, ID)
