@@ -92,7 +92,7 @@ class Settings(FeatureSettings):
     embedding_timeout: float = Field(30, gt=0)
     """The time limit of a call that embeds records."""
     embedding_batch: int = Field(64, ge=1, le=2048)
-    """Texts per call."""
+    """Texts per call at most: of calls that take too long, the next are smaller."""
     embedding_max_chars: int = Field(30_000, ge=1)
     """Characters of a text that are embedded."""
     query_embedding_timeout: float = Field(2, gt=0)

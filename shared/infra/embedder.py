@@ -28,14 +28,19 @@ class EmbeddingReply:
 
 
 class Embedder:
-    """One embedding model of one endpoint."""
+    """One embedding model of one endpoint.
+
+    `batch_size` is the number of texts of the next call. It is halved when an answer takes too long, and
+    doubled when a whole batch was answered: a slow endpoint would be asked the same for ever, and never be
+    done with it in time.
+    """
 
     def __init__(self, endpoint: ModelEndpoint, settings: config.Settings) -> None:
         self._endpoint = endpoint
         self.model = settings.embedding_model or "default"
         self.identity = endpoint.identity(self.model)
         self._dimension = settings.embedding_dimension
-        self.batch_size = settings.embedding_batch
+        self.batch_size = self._max_batch_size = settings.embedding_batch
         self.max_chars = settings.embedding_max_chars
         self._query_timeout = settings.query_embedding_timeout
         self._breaker = CircuitBreaker("embedding endpoint", pause=2)
@@ -89,7 +94,14 @@ class Embedder:
             "input": [text[: self.max_chars] for text in texts],
             "encoding_format": "float",
         }
-        response = await self._endpoint.post("embeddings", body, timeout)
+        try:
+            response = await self._endpoint.post("embeddings", body, timeout)
+        except errors.Unavailable as error:
+            if timeout is None and error.may_have_run and isinstance(error.__cause__, TimeoutError):
+                self.batch_size = max(1, min(self.batch_size, len(texts)) // 2)
+            raise
+        if len(texts) >= self.batch_size:
+            self.batch_size = min(2 * self.batch_size, self._max_batch_size)
         usage = usage_of(response)
         try:
             vectors = [self._require_usable(vector) for vector in _parse_vectors(response, len(texts))]
