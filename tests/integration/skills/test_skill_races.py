@@ -24,7 +24,7 @@ from tests.integration.skills.test_skill_proposals import (
     propose_merge,
     reply,
 )
-from tests.journey.agent import Agent, wait_until
+from tests.journey.agent import Agent, Json, wait_until
 from tests.locks import wait_until_blocked
 from tests.standins.models import ModelServer
 
@@ -97,7 +97,7 @@ async def test_an_erasure_beside_a_decision_leaves_no_skill_of_the_user(
     gateway: Gateway, agent: Agent, models: ModelServer, action: str
 ) -> None:
     """The decision waits for a skill that somebody holds, and the erasure comes meanwhile."""
-    ada = {"user_id": "ada"}
+    ada: Json = {"user_id": "ada"}
     for name, fields in (("bake-bread", BREAD), ("bake-rolls", ROLLS)):
         await put(agent, name, **fields, **ada)
     models.chat_default = reply(merge("bake-bread", "bake-rolls"))
