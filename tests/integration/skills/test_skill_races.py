@@ -42,7 +42,7 @@ async def gateway(
 
 
 @pytest.mark.parametrize("second", ["publish", "refuse"])
-async def test_of_two_decisions_at_once_one_is_told_that_the_other_was_made(
+async def test_of_two_decisions_at_once_one_is_refused_as_decided_before(
     gateway: Gateway, agent: Agent, models: ModelServer, second: str
 ) -> None:
     _, proposal = await propose_merge(gateway, agent, models)
