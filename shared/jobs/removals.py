@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Text
 
 from shared.foundation.content import Subject
+from shared.foundation.scope import Scope
 from shared.foundation.stages import INDEX, REMOVE, Pipeline, RecordKind
 from shared.infra.postgres import advisory_lock_key, is_any_of, seconds, tenant_filter
 from shared.jobs import queries
@@ -43,6 +44,17 @@ async def lock_subject(
     key = advisory_lock_key(tenant, "erasure", subject, subject_id)
     lock = func.pg_advisory_xact_lock_shared(key) if shared else func.pg_advisory_xact_lock(key)
     await connection.execute(select(lock))
+
+
+async def delay_erasures(connection: AsyncConnection, scope: Scope) -> None:
+    """Let nobody erase the agent and the user of a scope until the transaction ends.
+
+    Whoever stores for them what was received in an earlier transaction calls this before it locks anything
+    else, and then looks whether what it stores is still there: an erasure deletes the rows that it sees.
+    """
+    await lock_subject(connection, scope.tenant, Subject.AGENT, scope.agent_id, shared=True)
+    if scope.user_id is not None:
+        await lock_subject(connection, scope.tenant, Subject.USER, scope.user_id, shared=True)
 
 
 _ADD = text(

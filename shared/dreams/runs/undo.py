@@ -23,6 +23,7 @@ from shared.dreams.skill_proposals.decide import UndoneProposals
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.jobs import removals
 from shared.jobs.job import Job
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle import removal
@@ -88,6 +89,8 @@ async def _commit(
     resources: Resources, caller: Caller, run_id: str
 ) -> tuple[_Undone, UndoneGraph, Removal, list[Job]]:
     async with resources.postgres.for_tenant(caller.tenant) as connection:
+        if (seen := await queries.get(connection, caller.tenant, run_id)) is not None:
+            await removals.delay_erasures(connection, seen.scope)
         run = _require_undoable(
             caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
         )

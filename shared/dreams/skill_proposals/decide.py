@@ -22,6 +22,7 @@ from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.jobs import removals
 from shared.jobs.job import Job
 from shared.lifecycle import removal
 from shared.memory.skills import queries as skill_queries
@@ -85,6 +86,9 @@ async def _commit(
 ) -> tuple[SkillProposal, SkillChanges, list[Job]]:
     missing, changes = f"no proposal '{proposal_id}'", SkillChanges()
     async with resources.postgres.for_tenant(caller.tenant) as connection:
+        if (scope := await queries.find_scope(connection, caller.tenant, proposal_id)) is None:
+            raise errors.NotFound(missing)
+        await removals.delay_erasures(connection, scope)
         proposal = await queries.lock(connection, caller.tenant, proposal_id)
         if proposal is None:
             raise errors.NotFound(missing)

@@ -40,6 +40,14 @@ async def insert_open(
     return SkillProposal.from_row((await connection.execute(statement)).mappings().one())
 
 
+async def find_scope(connection: AsyncConnection, tenant: str, proposal_id: str) -> Scope | None:
+    """Return the scope whose skills a proposal is about, or None if there is no such proposal."""
+    columns = skill_proposal.c
+    where = (tenant_filter(skill_proposal, tenant), columns.id == proposal_id)
+    row = (await connection.execute(select(columns.agent_id, columns.user_id).where(*where))).one_or_none()
+    return None if row is None else Scope(tenant, row.agent_id, row.user_id)
+
+
 async def lock(connection: AsyncConnection, tenant: str, proposal_id: str) -> SkillProposal | None:
     """Lock and return a proposal, or None."""
     where = (tenant_filter(skill_proposal, tenant), skill_proposal.c.id == proposal_id)

@@ -2,16 +2,30 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from http import HTTPStatus
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drop_all_jobs, drop_jobs
-from tests.integration.skills.conftest import URL, get
-from tests.integration.skills.test_skill_proposals import names, proposals, propose_merge
-from tests.journey.agent import Agent
+from tests.integration.dreams.conftest import run_dream
+from tests.integration.skills.conftest import URL, get, put
+from tests.integration.skills.test_skill_proposals import (
+    BREAD,
+    CONSOLIDATION,
+    ROLLS,
+    merge,
+    names,
+    proposals,
+    propose_merge,
+    reply,
+)
+from tests.journey.agent import Agent, Json, wait_until
+from tests.locks import wait_until_blocked
 from tests.standins.models import ModelServer
 
 
@@ -28,7 +42,7 @@ async def gateway(
 
 
 @pytest.mark.parametrize("second", ["publish", "refuse"])
-async def test_of_two_decisions_at_once_one_is_told_that_the_other_was_made(
+async def test_of_two_decisions_at_once_one_is_refused_as_decided_before(
     gateway: Gateway, agent: Agent, models: ModelServer, second: str
 ) -> None:
     _, proposal = await propose_merge(gateway, agent, models)
@@ -76,3 +90,36 @@ async def test_publishing_beside_a_change_of_what_it_stands_for_loses_no_change(
         assert await names(agent) == ["bake"]
     else:
         assert await names(agent) == ["bake-bread"]
+
+
+@pytest.mark.parametrize("action", ["publish", "undo"])
+async def test_an_erasure_beside_a_decision_leaves_no_skill_of_the_user(
+    gateway: Gateway, agent: Agent, models: ModelServer, action: str
+) -> None:
+    """The decision waits for a skill that somebody holds, and the erasure comes meanwhile."""
+    ada: Json = {"user_id": "ada"}
+    for name, fields in (("bake-bread", BREAD), ("bake-rolls", ROLLS)):
+        await put(agent, name, **fields, **ada)
+    models.chat_default = reply(merge("bake-bread", "bake-rolls"))
+    run = await run_dream(gateway, passes=CONSOLIDATION, **ada)
+    [proposal] = (await agent.request("GET", f"{URL}/proposals", params=ada))["results"]
+    publish = (f"{URL}/proposals/{proposal['id']}", {"decision": "publish"})
+    if action == "undo":
+        await agent.request("POST", publish[0], json=publish[1])
+    path, body = publish if action == "publish" else (f"/v1/dreams/{run['id']}/undo", None)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        held = "bake-rolls" if action == "publish" else "bake"
+        await connection.execute(text("SELECT FROM skill WHERE name = :name FOR UPDATE"), {"name": held})
+        decision = asyncio.create_task(agent.client.post(path, json=body))
+        await wait_until_blocked(connection, decision)
+        erasure = asyncio.create_task(agent.client.delete("/v1/users/ada"))
+        await wait_until(partial(_are_waiting, connection, 2))
+    answers = await asyncio.gather(decision, erasure)
+    assert [answer.status_code for answer in answers] == [HTTPStatus.OK, HTTPStatus.OK]
+    assert (await agent.request("GET", URL, params=ada))["results"] == []
+    assert (await agent.request("GET", f"{URL}/proposals", params=ada))["results"] == []
+
+
+async def _are_waiting(connection: AsyncConnection, count: int) -> bool:
+    waiting = text("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted")
+    return int(await connection.scalar(waiting) or 0) >= count
