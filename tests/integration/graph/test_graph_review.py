@@ -200,7 +200,7 @@ async def test_a_newer_triple_ends_the_one_that_it_contradicts(
     agent: Agent, gateway: Gateway, models: ModelServer
 ) -> None:
     old = TripleDraft(subject="Ada", predicate="lives_in", object="Aarhus", confidence=0.9)
-    new = {"confidence": 0.9, "valid_at": JUNE}
+    new: Json = {"confidence": 0.9, "valid_at": JUNE}
     await _draw(gateway, old)
     await connect(agent, "Ada", "lives_in", "Odense", **new)
     labels = {item["object"]: item for item in await triples(agent)}
