@@ -14,6 +14,7 @@ _FILLED = {
     *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone", "_Followers"),
     *("SkillChanges", "UndoneProposals"),
     *("AppliedGraph", "Checked", "GraphChanges", "UndoneGraph", "_Found"),
+    *("CheckedReview", "GraphBatch", "GroupsPrompt"),
 }
 
 

@@ -40,9 +40,9 @@ async def load(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) ->
     others = await entity_queries.list_by_ids(connection, scope.tenant, [other for _, other in pairs])
     known = others | entities
     alike = [
-        (known[one], known[other])
-        for one, other in pairs
-        if one in known and other in known and graph_review_check.are_alike(known[one], known[other])
+        (known[id_], known[other_id])
+        for id_, other_id in pairs
+        if other_id in known and graph_review_check.are_alike(known[id_], known[other_id])
     ]
     grouped = _grouped(list(entities.values()), alike)
     subjects = sorted({entity.id for group in grouped for entity in group})
@@ -69,8 +69,8 @@ def _forms(entity: Entity) -> Iterable[str]:
 def _grouped(entities: Sequence[Entity], alike: Iterable[tuple[Entity, Entity]]) -> list[list[Entity]]:
     """Return the entities with those that look like them, each entity in one group alone."""
     by_id: dict[str, list[Entity]] = defaultdict(list)
-    for one, other in alike:
-        by_id[one.id].append(other)
+    for entity, other in alike:
+        by_id[entity.id].append(other)
     seen: set[str] = set()
     groups: list[list[Entity]] = []
     for entity in entities:

@@ -111,9 +111,9 @@ async def test_a_caller_who_closes_and_opens_a_memory_ends_and_restores_its_trip
     assert held == triple
     await talker.request("PATCH", path, json={"valid_until": JUNE})
     await _lives_in(talker, "Aarhus")
-    again = await connect(talker, "Ada", "lives_in", "Aarhus", user_id="ada")
+    repeated = await connect(talker, "Ada", "lives_in", "Aarhus", user_id="ada")
     await talker.request("PATCH", path, json={"valid_until": None})
-    assert [item["id"] for item in await triples(talker, user_id="ada")] == [again["id"]]
+    assert [item["id"] for item in await triples(talker, user_id="ada")] == [repeated["id"]]
 
 
 async def test_what_a_caller_has_invalidated_is_not_restored_with_the_memory(talker: Talker) -> None:

@@ -72,3 +72,39 @@ async def test_a_deleted_triple_leaves_a_stored_context(agent: Agent) -> None:
         f"/v1/sessions/{session}/context", json={"message": MESSAGE}, headers={"idempotency-key": "k"}
     )
     assert "Persimmonia" not in response.text
+
+
+async def test_the_block_has_two_hops_by_hop_then_confidence_with_names_and_never_ids(agent: Agent) -> None:
+    ids = [
+        *[await connect(agent, "Alice", "knows", f"Friend {n}", confidence=n / 10) for n in range(1, 4)],
+        *[await connect(agent, f"Friend {n}", "knows", "Far", confidence=1 - n / 10) for n in range(1, 4)],
+        await connect(agent, "Far", "knows", "Too Far", confidence=1),
+    ]
+    over = await connect(agent, "Alice", "knew", "Somebody")
+    await agent.request("POST", f"{URL}/triples/{over['id']}/invalidate", json={"reason": "they forgot"})
+    await connect(agent, "Alice", "led", "Old Times", invalid_at="2020-01-01T00:00:00Z")
+    await connect(agent, "Alice", "leads", "Times To Come", valid_at="2990-01-01T00:00:00Z")
+    await connect(agent, "Alice", "likes", "Secrets", user_id="bob")
+    block = find_block(await agent.context(await agent.session(user_id="ada"), MESSAGE), "graph")
+    assert block is not None
+    assert block["text"].splitlines()[2:-1] == [
+        "- Alice --knows--> Friend 3 (confidence=0.30)",
+        "- Alice --knows--> Friend 2 (confidence=0.20)",
+        "- Alice --knows--> Friend 1 (confidence=0.10)",
+        "- Friend 1 --knows--> Far (confidence=0.90)",
+        "- Friend 2 --knows--> Far (confidence=0.80)",
+        "- Friend 3 --knows--> Far (confidence=0.70)",
+    ]
+    for triple in ids:
+        assert not {triple["id"], triple["subject_id"], triple["object_id"]} & set(block["text"].split())
+
+
+async def test_of_many_triples_the_nearest_and_surest_fifteen_are_shown(agent: Agent) -> None:
+    for number in range(12):
+        await connect(agent, "Alice", "likes", f"Song {number}", confidence=0.5 + number / 100)
+    for number in range(12):
+        await connect(agent, "Song 0", "has", f"Verse {number}", confidence=0.8 + number / 100)
+    block = find_block(await agent.context(await agent.session(), MESSAGE), "graph")
+    assert block is not None
+    shown = [line.split("-->")[1].split(" (")[0].strip() for line in block["text"].splitlines()[2:-1]]
+    assert shown == [f"Song {n}" for n in range(11, -1, -1)] + [f"Verse {n}" for n in (11, 10, 9)]

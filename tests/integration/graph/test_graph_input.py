@@ -118,7 +118,7 @@ async def test_an_end_before_the_beginning_is_refused_and_the_ends_of_the_calend
     await agent.request(
         "POST", f"{URL}/triples", json=body | {"valid_at": late, "invalid_at": early}, status=REFUSED
     )
-    ends = {"valid_at": "0002-01-01T00:00:00Z", "invalid_at": "9998-12-31T23:59:59Z"}
+    ends: Json = {"valid_at": "0002-01-01T00:00:00Z", "invalid_at": "9998-12-31T23:59:59Z"}
     triple = await connect(agent, "Alice", "knows", "Bob", **ends)
     assert {name: triple[name] for name in ends} == ends
     assert len(await triples(agent)) == 1

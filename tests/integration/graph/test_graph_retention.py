@@ -11,7 +11,7 @@ from tests.integration.forgetting.conftest import inspector, records_with  # noq
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
 from tests.integration.graph.test_graph_review import merge
 from tests.integration.graph.test_graph_transfer import export, import_lines
-from tests.journey.agent import Agent
+from tests.journey.agent import Agent, Json
 from tests.standins.models import ModelServer
 from tests.state import StateInspector
 from workers.sweep import retention
@@ -79,7 +79,7 @@ async def test_a_purged_entity_goes_with_names_aliases_triples_sources_and_what_
     inspector: StateInspector,  # noqa: F811
 ) -> None:
     await save_entity(agent, "RockBot")
-    text = {"aliases": [f"{SECRET} alias"], "metadata": {"is": SECRET}}
+    text: Json = {"aliases": [f"{SECRET} alias"], "metadata": {"is": SECRET}}
     dropped = await save_entity(agent, "Rock Bot", **text)
     triple = await connect(
         agent, "Rock Bot", "likes", "Tea", fact=SECRET, source={"session_id": "s", "seq": 1}

@@ -165,7 +165,7 @@ async def test_an_alias_that_was_deleted_on_purpose_does_not_come_back_under_ano
 async def test_what_dreams_must_leave_alone_is_left_alone_after_an_import(agent: Agent) -> None:
     triple = await connect(agent, "Alice", "may_know", "Bob", confidence=0.1)
     for step in ("invalidate", "restore"):
-        body = {"json": {"reason": "x"}} if step == "invalidate" else {}
+        body: Json = {"json": {"reason": "x"}} if step == "invalidate" else {}
         await agent.request("POST", f"{URL}/triples/{triple['id']}/{step}", **body)
     exported = await export(agent)
     assert [line["is_kept"] for line in exported if line["kind"] == "graph_triple"] == [True]
