@@ -24,7 +24,7 @@ from benchmarks.local_stack import BenchmarkStack
 from benchmarks.raw_http import Connection
 from tests.stores.qdrant_binary import QdrantBinary
 
-_BATCH = 1000
+_BATCH = 500
 _SEED = 7
 _SESSION = "bench"
 _LOADERS = 3
@@ -50,7 +50,7 @@ def _running() -> Iterator[BenchmarkStack]:
         # A stack starts no index of its own if this variable names one.
         os.environ["LOCI_QDRANT_URL"] = qdrant.start()
         try:
-            with local_stack.running() as stack:
+            with local_stack.running(qdrant_timeout=30) as stack:
                 yield stack
         finally:
             qdrant.stop()
