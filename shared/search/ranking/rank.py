@@ -47,7 +47,7 @@ class Ranking:
     ) -> None:
         if strategy not in STRATEGIES:
             raise errors.Invalid("strategy", f"must be one of {', '.join(STRATEGIES)}")
-        self._query = query
+        self._query, self._strategy = query, strategy
         self._floor = None if min_similarity is not None or strategy == "mean" else floor
         self._min_cosine = _min_cosine(strategy, min_similarity)
         self._fuse = fusion.FUSION_STRATEGIES.get(strategy) or Blend(query, now).columns
@@ -63,7 +63,7 @@ class Ranking:
 
     def counts_by_cosine(self, cosine: float) -> bool:
         """Return whether a candidate that no keyword found can be returned, by its cosine alone."""
-        if self._fuse is fusion.bm25 or cosine <= 0:
+        if self._fuse is fusion.bm25 or (cosine <= 0 and self._strategy != DEFAULT_STRATEGY):
             return False
         if self._min_cosine is not None and cosine < self._min_cosine:
             return False
