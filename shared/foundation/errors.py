@@ -22,7 +22,6 @@
     │   └── CutOffReply      … because the answer ends before it is complete
     │       └── PromptTooLong  … or because the prompt alone is too long for the model
     └── Misconfigured        a setting is missing or contradicts what is stored
-
 The message is the sentence that the caller reads. `services.gateway.errors` maps the classes to statuses.
 """
 
