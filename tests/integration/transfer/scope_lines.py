@@ -230,6 +230,7 @@ GRAPH_ENTITY = {
     "aliases": ["Countess of Lovelace", "愛達"],
     "metadata": {"born": "1815"},
     "is_derived": True,
+    "is_kept": True,
     "created_at": T1,
     "updated_at": T2,
     "last_referenced_at": T2,
@@ -254,6 +255,7 @@ GRAPH_TRIPLE = {
     "expired_at": T2,
     "reason": "said by nobody else",
     "is_derived": True,
+    "is_kept": True,
     "sources": [
         {"session_id": SESSION, "seq": 5, "memory_id": None},
         {"session_id": None, "seq": None, "memory_id": "0123456789ab"},

@@ -16,6 +16,7 @@ from tests.standins.wire import Call, Wire
 from workers.dream import (
     anti_patterns,
     consolidate,
+    consolidate_graph,
     episodes,
     extract_entities,
     preferences,
@@ -107,7 +108,7 @@ def test_every_schema_is_one_that_strict_endpoints_take(schema: Any) -> None:
 
 
 def test_the_prompt_of_every_pass_has_a_schema() -> None:
-    passes = [anti_patterns, consolidate, episodes, extract_entities, facts, preferences]
+    passes = [anti_patterns, consolidate, consolidate_graph, episodes, extract_entities, facts, preferences]
     passes += [session_evaluation, skill_gaps]
     of_revision = {skill_revision.CONSOLIDATION, skill_revision.OPTIMISATION}
     assert {a_pass.DIRECTIVE for a_pass in passes} | of_revision == set(reply_schemas.BY_DIRECTIVE)
