@@ -97,7 +97,7 @@ async def _add_to(
     after = joined(before, draft, derived=derived, revives=revives)
     if after == before:
         return before
-    return await entity_queries.replace(connection, before, after.model_dump(include=_JOINED))
+    return await entity_queries.replace(connection, before, {name: getattr(after, name) for name in _JOINED})
 
 
 def joined(before: Entity, draft: EntityDraft, *, derived: bool, revives: bool) -> Entity:

@@ -106,7 +106,8 @@ async def test_a_time_or_a_value_that_can_not_be_is_refused(agent: Agent, field:
     body = {"subject": "Alice", "predicate": "knows", "object": "Bob", field: value}
     response = await agent.client.post(f"{URL}/triples", json=body)
     assert response.status_code in {REFUSED, TOO_LONG}, response.text
-    assert response.json()["errors"][0]["field"].split(".")[0] == field
+    # What no database can store is refused before the fields are looked at.
+    assert response.json()["errors"][0]["field"].split(".")[0] in {field, "body"}
     assert (await entities(agent), await triples(agent, validity="any")) == ([], [])
 
 

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from shared.foundation import config
+from shared.foundation import config, validation
 from shared.platform.resources import Resources, open_resources
 from tests.integration.transfer.conftest import new_stack
 
 _IDS = st.integers(0, 16**12 - 1).map(lambda number: f"{number:012x}")
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)
-_NOT_BLANK = _TEXT.filter(lambda text: text.strip() != "")
+_NOT_BLANK = _TEXT.filter(lambda text: not validation.is_blank(text))
 _TAG = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=64).filter(
-    lambda tag: tag.strip() != ""
+    lambda tag: not validation.is_blank(tag)
 )
 _TIME = st.datetimes(timezones=st.just(UTC)).filter(lambda time: 2 <= time.year <= 9998)
 _SOURCE = st.fixed_dictionaries(

@@ -91,7 +91,7 @@ def test_a_line_of_the_graph_has_every_field() -> None:
     for model, line in ((EntityLine, scope_lines.GRAPH_ENTITY), (TripleLine, scope_lines.GRAPH_TRIPLE)):
         assert model.model_fields.keys() == line.keys()
         assert model.line_kind == line["kind"]
-    of_table = {*graph_entity.c.keys()} - {"tenant", "agent_id", "user_id", "folded_name"}
+    of_table = {*graph_entity.c.keys()} - {"tenant", "agent_id", "user_id", "folded_name", "reviewed_at"}
     assert of_table <= EntityLine.model_fields.keys()
     # Names stand in place of the ids of entities.
     of_table = {*graph_triple.c.keys()} - {"tenant", "agent_id", "user_id", "object_key"}
