@@ -15,8 +15,8 @@ from shared.context.request import Request
 from shared.context.types import BlockKind, ContextInputs, SkillInputs
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns.turn import RecalledLine, SkillPart, Turn
-from shared.memory.skills import queries, search
-from shared.memory.skills.skill import CatalogueEntry, Skill
+from shared.memory.skills import read, search
+from shared.memory.skills.skill import Skill
 from shared.platform.resources import Resources
 
 _CATALOGUE_STEP = 10
@@ -31,7 +31,7 @@ async def find(
         return SkillInputs()
     settings, shows = resources.settings, request.options.shows
     entries, matching = await asyncio.gather(
-        _list_entries(resources, session), _search(resources, session, request, inputs)
+        read.list_in_force(resources, session.scope), _search(resources, session, request, inputs)
     )
     return SkillInputs(
         {entry.id: entry for entry in entries},
@@ -39,11 +39,6 @@ async def find(
         settings.context_max_skill_catalogue if shows(BlockKind.SKILL_CATALOGUE) else 0,
         settings.context_max_skill_chars,
     )
-
-
-async def _list_entries(resources: Resources, session: Session) -> list[CatalogueEntry]:
-    async with resources.postgres.for_tenant(session.tenant) as connection:
-        return await queries.list_catalogue(connection, session.scope)
 
 
 async def _search(

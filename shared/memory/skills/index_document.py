@@ -21,15 +21,15 @@ def document(skill: Skill) -> IndexDocument:
         RecordKind.SKILL,
         skill.id,
         skill.version,
-        keyword_text(skill),
+        keyword_text(skill.searchable),
         embedding_text(skill.searchable),
         filters,
     )
 
 
-def keyword_text(skill: Skill) -> str:
+def keyword_text(skill: SearchableSkill) -> str:
     """Return the text that keyword search matches."""
-    return indexed_text.keyword_text(skill.searchable.text)
+    return indexed_text.keyword_text(skill.text)
 
 
 def embedding_text(skill: SearchableSkill) -> str:
@@ -37,7 +37,7 @@ def embedding_text(skill: SearchableSkill) -> str:
     return indexed_text.embedding_text(skill.text)
 
 
-def candidate(skill: Skill, keyword: float | None, cosine: float | None) -> Candidate:
+def candidate(skill: SearchableSkill, keyword: float | None, cosine: float | None) -> Candidate:
     """Return a skill as a candidate for ranking."""
     return Candidate(skill.id, keyword_text(skill), keyword, cosine, said=skill.summary)
 

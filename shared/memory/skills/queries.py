@@ -33,7 +33,7 @@ from shared.infra.postgres import (
     tenant_filter,
     visible_scope,
 )
-from shared.memory.skills.skill import CatalogueEntry, SearchableSkill, Skill, SkillVersion
+from shared.memory.skills.skill import SearchableSkill, Skill, SkillVersion
 from shared.memory.skills.table import READ_COLUMNS, skill_version
 from shared.memory.skills.table import skill as skill_table
 from shared.search.text import tsvector
@@ -97,13 +97,6 @@ async def list_of_scope(connection: AsyncConnection, scope: Scope) -> list[Skill
     """Return the skills that exactly this scope has, by name."""
     statement = select(*READ_COLUMNS).where(exact_scope(skill_table, scope)).order_by(skill_table.c.name)
     return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
-
-
-async def list_catalogue(connection: AsyncConnection, scope: Scope) -> list[CatalogueEntry]:
-    """Return the skills in force in a scope, by name."""
-    columns = skill_table.c
-    statement = select(columns.id, columns.name, columns.summary, columns.version).where(in_force(scope))
-    return [CatalogueEntry(*row) for row in await connection.execute(statement.order_by(columns.name))]
 
 
 async def list_by_ids(

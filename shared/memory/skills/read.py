@@ -4,7 +4,7 @@ from datetime import datetime
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
-from shared.memory.skills import file_queries, queries, use_queries
+from shared.memory.skills import file_queries, hit_queries, queries, use_queries
 from shared.memory.skills.skill import CatalogueEntry, Skill, SkillVersion, check_name
 from shared.memory.skills.use_queries import UsedBy
 from shared.platform.auth.rights import Action
@@ -50,7 +50,7 @@ async def list_skills(
 async def list_in_force(resources: Resources, scope: Scope) -> list[CatalogueEntry]:
     """Return the skills that a scope goes by, in the order of their names. A user's own hides the agent's."""
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_catalogue(connection, scope)
+        return await hit_queries.list_catalogue(connection, scope)
 
 
 async def list_versions(

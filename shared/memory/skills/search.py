@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
-from shared.memory.skills import index_document, queries
-from shared.memory.skills.skill import Skill
+from shared.memory.skills import hit_queries, index_document, queries
+from shared.memory.skills.skill import SearchableSkill, Skill
 from shared.platform.resources import Resources
 from shared.search.index import filters
 from shared.search.index.client import IndexHits, IndexQuery
@@ -16,7 +16,7 @@ from shared.search.index.widening import search_until_enough
 from shared.search.ranking.rank import rank
 from shared.search.search_results import SearchResults
 
-_Scored = tuple[Skill, float | None, float | None]
+_Scored = tuple[SearchableSkill, float | None, float | None]
 """A skill with its keyword score and its cosine."""
 
 
@@ -35,15 +35,15 @@ async def search(resources: Resources, scope: Scope, query: str, limit: int) -> 
     unavailable.
     """
 
-    async def read_rows(terms: Sequence[str], max_rows: int) -> list[Skill]:
+    async def read_rows(terms: Sequence[str], max_rows: int) -> list[SearchableSkill]:
         async with resources.postgres.for_tenant(scope.tenant) as connection:
-            return await queries.list_matching(connection, scope, terms, max_rows)
+            rows = await queries.list_matching(connection, scope, terms, max_rows)
+        return [skill.searchable for skill in rows]
 
     async def read_hits(found: IndexHits) -> tuple[list[_Scored], int]:
         ids = [hit.record_id for hit in found.hits]
         async with resources.postgres.for_tenant(scope.tenant) as connection:
-            rows = await queries.list_by_ids(connection, scope.tenant, ids, queries.in_force(scope))
-        by_version = {(skill.id, skill.version): skill for skill in rows}
+            by_version = await hit_queries.list_hits(connection, scope, ids)
         hits = [(by_version.get((hit.record_id, hit.version)), hit) for hit in found.hits]
         scored = [(skill, hit.keyword, hit.cosine) for skill, hit in hits if skill is not None]
         return scored, len(scored)
@@ -55,6 +55,15 @@ async def search(resources: Resources, scope: Scope, query: str, limit: int) -> 
         scored = [(skill, score, None) for skill, score in found.rows]
     candidates = [index_document.candidate(*item) for item in scored or []]
     ranked = rank(query, candidates, now=datetime.now(UTC), floor=found.floor)[:limit]
-    by_id = {skill.id: skill for skill, _, _ in scored or []}
-    hits = [SkillHit(by_id[item.id], item.score) for item in ranked]
+    by_id = await _read(resources, scope, [item.id for item in ranked])
+    hits = [SkillHit(by_id[item.id], item.score) for item in ranked if item.id in by_id]
     return SearchResults(hits, found.stages, found.degraded)
+
+
+async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> dict[str, Skill]:
+    """Return the skills among `ids` that are in force still, whole and by id."""
+    if not ids:
+        return {}
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        rows = await queries.list_by_ids(connection, scope.tenant, ids, queries.in_force(scope))
+    return {skill.id: skill for skill in rows}
