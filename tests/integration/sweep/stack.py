@@ -1,6 +1,7 @@
 """A gateway with its own database and collections, and helpers to read and change what it stores."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ import httpx
 from sqlalchemy import text
 
 from shared.foundation.stages import RecordKind
+from shared.infra.qdrant import CollectionNotFound
 from shared.platform.resources import Resources
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
@@ -137,7 +139,14 @@ class TestStack:
         await drain(self.resources)
 
     async def leave(self) -> None:
-        """Take the tenant off the list of sweeps, or those of later tests would take ever longer."""
+        """Take the tenant off the list of sweeps, or those of later tests would take ever longer.
+
+        Its points go, too: a sweep compares their number with that of the records of all tenants.
+        """
+        await self.process_all()  # or a job that is left would write a point anew
+        for kind in RecordKind:
+            for generation in await self.generations(kind):
+                await self._delete_all_points(generation)
         async with self.resources.postgres.across_tenants() as connection:
             # As the owner of the tables, and with keys of the tenant left behind.
             await connection.execute(text("SET LOCAL ROLE NONE"))
@@ -145,6 +154,13 @@ class TestStack:
             await connection.execute(
                 text("DELETE FROM tenant WHERE tenant = :tenant"), {"tenant": self.tenant}
             )
+
+    async def _delete_all_points(self, generation: Generation) -> None:
+        qdrant, collection = self.resources.qdrant, generation.collection
+        with suppress(CollectionNotFound):
+            page = await points.scroll(qdrant, collection, None, 1000)
+            if own := [point_id for point_id, owner, _, _ in page.points if owner == self.tenant]:
+                await points.remove_ids(qdrant, collection, own)
 
     async def repairs(self) -> dict[str, float]:
         """Return the repairs in `/metrics` since this stack was opened, by kind."""
