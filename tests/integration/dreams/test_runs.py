@@ -148,13 +148,21 @@ async def _delete(model_gateway: Gateway, memory_id: str) -> httpx.Response:
     return await model_gateway.client.delete(f"/v1/memories/{memory_id}")
 
 
-@pytest.mark.parametrize("change", [_edit, _delete])
+async def _revert(model_gateway: Gateway, memory_id: str) -> httpx.Response:
+    return await model_gateway.client.post(f"/v1/memories/{memory_id}/revert", json={"version": 2})
+
+
+@pytest.mark.parametrize("change", [_edit, _delete, _revert])
 @pytest.mark.parametrize(("position", "kept"), [(0, {0, 1}), (2, {2})], ids=["a source", "a deletion"])
 async def test_what_changed_while_the_model_was_asked_is_skipped_and_the_rest_is_applied(
     model_gateway: Gateway, models: ModelServer, change: Change, position: int, kept: set[int]
 ) -> None:
     """The change is made after the pass has read the memories and before its plan is applied."""
     ids = await save_memories(model_gateway)
+    path = f"/v1/memories/{ids[position]}"
+    text = (await model_gateway.client.get(path)).json()["content"]
+    await _edit(model_gateway, ids[position])  # so that there is a version to go back to
+    assert (await model_gateway.client.patch(path, json={"content": text})).is_success
     plan = str(merge_reply(ids).text)
     loop = asyncio.get_running_loop()
 
@@ -176,7 +184,7 @@ async def test_what_changed_while_the_model_was_asked_is_skipped_and_the_rest_is
     expected -= {ids[position]} if change is _delete else set()
     contents = await live(model_gateway)
     assert expected <= set(contents)
-    if change is _edit:
+    if change is not _delete:
         assert contents[ids[position]] == "Ada moved."
     applied = {"archived": 1} if position == 0 else {"created": 1, "archived": 2}
     assert _pass(run, "consolidate")["applied"] == applied

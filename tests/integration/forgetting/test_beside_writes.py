@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from shared.conversation.state import scratch
@@ -45,6 +46,35 @@ async def test_what_is_saved_while_a_user_is_erased_can_be_erased_whole(
     assert [memory["content"] for memory in kept] == [f"The new jar holds {SECRET}."]
     assert (await agent.request("GET", "/v1/working/patrol/watch/note"))["value"] == SECRET
     await agent.request("DELETE", "/v1/users/ada")
+    await finish(gateway)
+    assert await records_with(inspector, gateway, SECRET) == []
+
+
+@pytest.mark.parametrize("action", ["restore", "revert"])
+async def test_a_memory_that_is_restored_while_its_user_is_erased_goes_with_the_user(
+    agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    memory = await agent.save(f"The old jar holds {SECRET}.", user_id="ada")
+    path = f"/v1/memories/{memory['id']}"
+    if action == "restore":
+        await agent.request("POST", f"{path}/archive")
+    else:
+        await agent.request("PATCH", path, json={"content": "The old jar is empty."})
+    body = {} if action == "restore" else {"version": 1}
+    collect = erased_rows.collect
+    tasks: list[asyncio.Task[httpx.Response]] = []
+
+    async def collect_and_be_met(*arguments: Any) -> Any:
+        collected = await collect(*arguments)
+        if not tasks:
+            tasks.append(asyncio.create_task(gateway.client.post(f"{path}/{action}", json=body)))
+            await asyncio.wait(tasks, timeout=1)  # it may have to wait for the erasure
+        return collected
+
+    monkeypatch.setattr(erased_rows, "collect", collect_and_be_met)
+    await agent.request("DELETE", "/v1/users/ada")
+    [answer] = await asyncio.gather(*tasks)
+    assert answer.status_code in {200, 404}
     await finish(gateway)
     assert await records_with(inspector, gateway, SECRET) == []
 
