@@ -8,6 +8,7 @@ from shared.foundation.stages import REMOVE
 from shared.lifecycle import delete_document, erasure
 from shared.memory.documents import chunk_queries
 from tests.integration.documents.conftest import DOCUMENTS, Library, paragraphs
+from tests.integration.forgetting.test_stores import NO_REDIS, NOWHERE, without
 from tests.journey.agent import Json
 from workers.runtime.drain import claim
 
@@ -69,6 +70,21 @@ async def test_a_deletion_goes_on_after_the_death_of_the_worker_that_had_begun_i
     resources = library.gateway.resources
     assert len(await claim(resources, REMOVE, 10)) == 1  # and its worker dies
     assert await erasure._erase_batch(resources, library.gateway.tenant, answer["erasure_id"])
+    await library.make_due()
+    await library.process()
+    assert await library.rows() == {"document_chunk": 0, "document_file": 0, "points": 0}
+    receipt = await library.agent.request("GET", f"/v1/erasures/{answer['erasure_id']}")
+    assert (receipt["state"], receipt["erased"]["document_chunks"]) == ("done", CHUNKS)
+
+
+@pytest.mark.parametrize("away", [NO_REDIS, {"qdrant_url": f"http://{NOWHERE}"}], ids=["Redis", "Qdrant"])
+async def test_a_long_document_is_deleted_while_a_database_is_away(library: Library, away: Json) -> None:
+    """The answer comes all the same, nothing is found from then on, and workers do the rest later."""
+    added = await library.add(paragraphs("harbour", CHUNKS), source="a")
+    async with without(library.gateway, **away) as cut_off:
+        answer = await cut_off.request("DELETE", f"{DOCUMENTS}/{added['id']}", status=HTTPStatus.ACCEPTED)
+    assert (answer["deleted"], answer["state"]) == (True, "pending")
+    assert await library.texts("harbour") == []
     await library.make_due()
     await library.process()
     assert await library.rows() == {"document_chunk": 0, "document_file": 0, "points": 0}
