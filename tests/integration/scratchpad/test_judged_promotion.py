@@ -142,7 +142,9 @@ async def test_a_refused_key_pauses_promotions_and_the_first_answer_ends_the_pau
     await drain(judged.resources)
     assert len(models.chat_calls) == calls == 1
     paused = (await agent.request("GET", "/v1/status"))["paused"]
-    assert [(pause["stage"], pause["reason_code"]) for pause in paused] == [("promotion", "key_refused")]
+    # A pause is the installation's, so those of other tests may stand beside it.
+    of_promotions = [pause["reason_code"] for pause in paused if pause["stage"] == "promotion"]
+    assert of_promotions == ["key_refused"]
 
 
 async def test_a_budget_that_is_used_up_leaves_the_other_criteria(
