@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
-from shared.foundation.stages import ENRICH, MemoryState, ReasonCode
+from shared.foundation.stages import ENRICH, MemoryState
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -59,7 +59,7 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
     except (UnfaithfulRewriting, NotCompacted) as error:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
     except errors.Unavailable as error:
-        await _retry_later(resources, job, error)
+        await job_drain.retry_later(resources, ENRICH, job, error, _fail)
     except errors.PromptTooLong as error:
         await keep_as_written(resources, job, MemoryState.FAILED, f"too long for the model: {error}")
     except errors.CutOffReply:
@@ -89,22 +89,16 @@ async def _rewrite(rewriter: NoteRewriter) -> list[MemoryDraft]:
 _concurrent_drain = ConcurrentDrain(ENRICH, enrich)
 
 
-async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
-    if job_drain.uses_an_attempt(job, error) and job.attempts >= resources.settings.job_max_attempts:
-        await keep_as_written(resources, job, MemoryState.FAILED, str(error))
-    else:
-        await job_drain.reschedule(resources, ENRICH, [job], error)
-
-
 async def _keep_or_wait(resources: Resources, job: Job, memory: Memory, error: errors.OverBudget) -> None:
     """Keep a raw memory as it is. A final one can wait for the next window of the budget."""
     if memory.state is MemoryState.PENDING:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
         return
-    async with resources.postgres.across_tenants() as connection:
-        await job_queries.reschedule(
-            connection, job, str(error), error.retry_after, reason_code=ReasonCode.OVER_BUDGET, refund=True
-        )
+    await job_drain.wait_for_budget(resources, job, error)
+
+
+async def _fail(resources: Resources, job: Job, reason: str) -> None:
+    await keep_as_written(resources, job, MemoryState.FAILED, reason)
 
 
 async def _complete(resources: Resources, job: Job) -> None:

@@ -39,7 +39,7 @@ async def promote(resources: Resources, job: Job, release_slot: ReleaseSlot) -> 
     except errors.OverBudget as error:
         await finish_unjudged(resources, job, str(error))
     except errors.Unavailable as error:
-        await _retry_later(resources, job, error)
+        await job_drain.retry_later(resources, PROMOTE, job, error, finish_unjudged)
     else:
         release_slot()
         await due.finish(resources, job, judgements)
@@ -60,10 +60,3 @@ async def _judge(resources: Resources, model: LanguageModel, promotion: DuePromo
 async def finish_unjudged(resources: Resources, job: Job, reason: str) -> None:
     """Finish a promotion by the other criteria, because no model could judge its snippets."""
     await due.finish(resources, job, Judgements(otherwise=f"not judged: {reason}"))
-
-
-async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
-    if job_drain.uses_an_attempt(job, error) and job.attempts >= resources.settings.job_max_attempts:
-        await finish_unjudged(resources, job, str(error))
-    else:
-        await job_drain.reschedule(resources, PROMOTE, [job], error)

@@ -38,6 +38,8 @@ from workers.runtime import tracing
 from workers.runtime.startup import MAX_PART_OF_LEASE
 
 ProcessBatch = Callable[[Resources, Sequence[Job]], Awaitable[None]]
+GiveUp = Callable[[Resources, Job, str], Awaitable[None]]
+"""End a job that did not succeed, with the reason."""
 log = structlog.get_logger()
 _MAX_TENANTS_SHOWN = 10
 """A task's result names only the tenants with the most jobs, because a list of thousands is unreadable."""
@@ -154,6 +156,24 @@ async def reschedule(
                 reason_code=error.reason_code if isinstance(error, errors.ModelRefused) else reason_code,
                 refund=not (uses_attempt or uses_an_attempt(job, error)),
             )
+
+
+async def retry_later(
+    resources: Resources, stage: Stage, job: Job, error: errors.Unavailable, give_up: GiveUp
+) -> None:
+    """Make a job due again as `reschedule` does, or give it up if this was its last attempt."""
+    if uses_an_attempt(job, error) and job.attempts >= resources.settings.job_max_attempts:
+        await give_up(resources, job, str(error))
+    else:
+        await reschedule(resources, stage, [job], error)
+
+
+async def wait_for_budget(resources: Resources, job: Job, error: errors.OverBudget) -> None:
+    """Make a job due again in the next window of the budget that is used up. No attempt is used for that."""
+    async with resources.postgres.across_tenants() as connection:
+        await job_queries.reschedule(
+            connection, job, str(error), error.retry_after, reason_code=ReasonCode.OVER_BUDGET, refund=True
+        )
 
 
 def uses_an_attempt(job: Job, error: errors.Unavailable) -> bool:

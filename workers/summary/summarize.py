@@ -41,9 +41,9 @@ async def summarize(resources: Resources, job: Job, release_slot: ReleaseSlot) -
     try:
         summary = await write_summary(resources, model, due)
     except errors.OverBudget as error:
-        await _wait_for_budget(resources, job, error)
+        await job_drain.wait_for_budget(resources, job, error)
     except errors.Unavailable as error:
-        await _retry_later(resources, job, error)
+        await job_drain.retry_later(resources, SUMMARIZE, job, error, give_up)
     except errors.InvalidModelReply as error:
         await give_up(resources, job, str(error))
     else:
@@ -68,20 +68,6 @@ async def _find_due(resources: Resources, job: Job) -> DueSummary | None:
         if due is None:
             await job_queries.complete(connection, [job])
         return due
-
-
-async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
-    if job_drain.uses_an_attempt(job, error) and job.attempts >= resources.settings.job_max_attempts:
-        await give_up(resources, job, str(error))
-    else:
-        await job_drain.reschedule(resources, SUMMARIZE, [job], error)
-
-
-async def _wait_for_budget(resources: Resources, job: Job, error: errors.OverBudget) -> None:
-    async with resources.postgres.across_tenants() as connection:
-        await job_queries.reschedule(
-            connection, job, str(error), error.retry_after, reason_code=ReasonCode.OVER_BUDGET, refund=True
-        )
 
 
 async def give_up(resources: Resources, job: Job, reason: str) -> None:

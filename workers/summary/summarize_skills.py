@@ -9,7 +9,7 @@ import structlog
 
 from shared.dreams.skill_proposals import queries as proposal_queries
 from shared.foundation import errors
-from shared.foundation.stages import SUMMARIZE_SKILL, ReasonCode
+from shared.foundation.stages import SUMMARIZE_SKILL
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
@@ -41,9 +41,9 @@ async def summarize_skill(resources: Resources, job: Job, release_slot: ReleaseS
     try:
         summary = await (await open_summariser(resources, model, skill)).write()
     except errors.OverBudget as error:
-        await _wait_for_budget(resources, job, error)
+        await job_drain.wait_for_budget(resources, job, error)
     except errors.Unavailable as error:
-        await _retry_later(resources, job, error)
+        await job_drain.retry_later(resources, SUMMARIZE_SKILL, job, error, give_up)
     except errors.InvalidModelReply as error:
         await give_up(resources, job, str(error))
     else:
@@ -62,20 +62,6 @@ async def _find_due(resources: Resources, job: Job) -> Skill | None:
             await job_queries.complete(connection, [job])
             return None
         return skill
-
-
-async def _retry_later(resources: Resources, job: Job, error: errors.Unavailable) -> None:
-    if job_drain.uses_an_attempt(job, error) and job.attempts >= resources.settings.job_max_attempts:
-        await give_up(resources, job, str(error))
-    else:
-        await job_drain.reschedule(resources, SUMMARIZE_SKILL, [job], error)
-
-
-async def _wait_for_budget(resources: Resources, job: Job, error: errors.OverBudget) -> None:
-    async with resources.postgres.across_tenants() as connection:
-        await job_queries.reschedule(
-            connection, job, str(error), error.retry_after, reason_code=ReasonCode.OVER_BUDGET, refund=True
-        )
 
 
 async def give_up(resources: Resources, job: Job, reason: str) -> None:
