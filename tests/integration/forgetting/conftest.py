@@ -1,25 +1,7 @@
-"""Fixtures: an agent, and a look at everything that the databases hold of its tenant."""
-
-from collections.abc import AsyncIterator
-
-import pytest
+"""A look at everything that the databases hold of a tenant."""
 
 from tests import state
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
-
-
-@pytest.fixture
-def agent(gateway: Gateway) -> Agent:
-    """Return an agent whose key has every right in a tenant of its own."""
-    return Agent(gateway.client, gateway.tenant)
-
-
-@pytest.fixture
-async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
-    """Yield an inspector that reads everything the databases contain."""
-    async with state.watching(gateway.resources.settings) as inspector:
-        yield inspector
 
 
 async def records_with(inspector: state.StateInspector, gateway: Gateway, text: str) -> list[str]:

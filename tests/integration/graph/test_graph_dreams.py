@@ -24,11 +24,6 @@ def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
     return model_gateway
 
 
-@pytest.fixture
-def agent(gateway: Gateway) -> Agent:
-    return Agent(gateway.client, gateway.tenant)
-
-
 def _reply(session: str, **fields: Any) -> Reply:
     source = [[session, 1]]
     entity = {"id": None, "name": "Bo Chen", "type": "Person", "aliases": ["Bo"], "sources": source}

@@ -7,7 +7,7 @@ import pytest
 from shared.lifecycle import delete_graph
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import model_gateway, run_dream  # noqa: F401  (a fixture)
-from tests.integration.forgetting.conftest import inspector, records_with  # noqa: F401  (a fixture)
+from tests.integration.forgetting.conftest import records_with
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
 from tests.integration.graph.test_graph_review import merge
 from tests.integration.graph.test_graph_transfer import export, import_lines
@@ -24,12 +24,7 @@ def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
     return model_gateway
 
 
-@pytest.fixture
-def agent(gateway: Gateway) -> Agent:
-    return Agent(gateway.client, gateway.tenant)
-
-
-async def _backdate(inspector: StateInspector, table: str, id_: str, days: float) -> None:  # noqa: F811
+async def _backdate(inspector: StateInspector, table: str, id_: str, days: float) -> None:
     await inspector.postgres.execute(
         f"UPDATE {table} SET expired_at = expired_at - $2::interval WHERE id = $1",  # noqa: S608
         id_,
@@ -49,7 +44,7 @@ async def _purge(gateway: Gateway) -> int:
 async def test_an_invalidated_triple_is_purged_after_ninety_days_with_its_sources(
     agent: Agent,
     gateway: Gateway,
-    inspector: StateInspector,  # noqa: F811
+    inspector: StateInspector,
 ) -> None:
     source = {"session_id": "talk", "seq": 1}
     old, young, live = [
@@ -76,7 +71,7 @@ async def test_a_purged_entity_goes_with_names_aliases_triples_sources_and_what_
     agent: Agent,
     gateway: Gateway,
     models: ModelServer,
-    inspector: StateInspector,  # noqa: F811
+    inspector: StateInspector,
 ) -> None:
     await save_entity(agent, "RockBot")
     text: Json = {"aliases": [f"{SECRET} alias"], "metadata": {"is": SECRET}}
@@ -111,7 +106,7 @@ async def test_a_purged_entity_goes_with_names_aliases_triples_sources_and_what_
 async def test_a_purge_takes_as_many_as_it_may_and_the_oldest_of_other_tenants_stay(
     agent: Agent,
     gateway: Gateway,
-    inspector: StateInspector,  # noqa: F811
+    inspector: StateInspector,
 ) -> None:
     for number in range(4):
         triple = await connect(agent, "Alice", "likes", f"Song {number}")

@@ -26,11 +26,6 @@ def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
     return model_gateway
 
 
-@pytest.fixture
-def agent(gateway: Gateway) -> Agent:
-    return Agent(gateway.client, gateway.tenant)
-
-
 def merge(keep: str, drop: str) -> Reply:
     return Reply(json.dumps({"merge": [{"keep": keep, "drop": drop}], "invalidate": []}))
 

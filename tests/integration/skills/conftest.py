@@ -9,7 +9,6 @@ import pytest
 import pytest_asyncio
 
 from shared.foundation import config
-from tests import state
 from tests.conftest import Gateway, running_gateway
 from tests.journey.agent import Agent, Json
 
@@ -34,18 +33,6 @@ async def shared_gateway(make_settings: Callable[..., config.Settings]) -> Async
 @pytest.fixture
 def gateway(shared_gateway: Gateway) -> Gateway:
     return shared_gateway
-
-
-@pytest.fixture
-def agent(gateway: Gateway) -> Agent:
-    return Agent(gateway.client, gateway.tenant)
-
-
-@pytest.fixture
-async def inspector(gateway: Gateway) -> AsyncIterator[state.StateInspector]:
-    """Yield an inspector that reads everything the databases contain."""
-    async with state.watching(gateway.resources.settings) as inspector:
-        yield inspector
 
 
 def new_scope() -> Json:

@@ -1,7 +1,6 @@
 """DR10: of two that act on one proposal or one skill at once, each finds out what became of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from functools import partial
 from http import HTTPStatus
 
@@ -9,10 +8,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation import config
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drop_all_jobs, drop_jobs
-from tests.integration.dreams.conftest import run_dream
+from tests.conftest import Gateway
+from tests.integration.dreams.conftest import model_gateway, run_dream  # noqa: F401  (a fixture)
 from tests.integration.skills.conftest import URL, get, put
 from tests.integration.skills.test_skill_proposals import (
     BREAD,
@@ -30,15 +27,8 @@ from tests.standins.models import ModelServer
 
 
 @pytest.fixture
-async def gateway(
-    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
-) -> AsyncIterator[Gateway]:
-    """Serve a gateway with a model."""
-    settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
-        yield served
-        await drop_jobs(served.resources, tenant)
+def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
+    return model_gateway
 
 
 @pytest.mark.parametrize("second", ["publish", "refuse"])
