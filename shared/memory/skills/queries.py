@@ -8,8 +8,11 @@ import uuid_utils
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
+    Select,
     Text,
     and_,
+    any_,
+    bindparam,
     delete,
     exists,
     func,
@@ -99,12 +102,10 @@ async def list_of_scope(connection: AsyncConnection, scope: Scope) -> list[Skill
     return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-async def list_by_ids(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str], *conditions: ColumnElement[bool]
-) -> list[Skill]:
-    """Return the existing skills among `ids` that meet the conditions, in no particular order."""
+async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Skill]:
+    """Return the existing skills among `ids`, in no particular order."""
     where = (tenant_filter(skill_table, tenant), is_any_of(skill_table.c.id, ids))
-    rows = await connection.execute(select(*READ_COLUMNS).where(*where, *conditions))
+    rows = await connection.execute(select(*READ_COLUMNS).where(*where))
     return [Skill.from_row(row) for row in rows.mappings()]
 
 
@@ -227,22 +228,28 @@ async def lock_of(
     return [SearchableSkill(*row) for row in rows]
 
 
+_versions = select(skill_table.c.id, skill_table.c.version).where(
+    skill_table.c.tenant == bindparam("tenant"), skill_table.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
+)
+_lock_versions = _versions.order_by(skill_table.c.id).with_for_update(read=True, key_share=True)
+
+
 async def lock_existing(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> dict[str, int]:
     """Lock skills against deletion, and return the versions of those that exist, by id."""
-    if not ids:
-        return {}
-    where = (tenant_filter(skill_table, tenant), is_any_of(skill_table.c.id, ids))
-    statement = select(skill_table.c.id, skill_table.c.version).where(*where).order_by(skill_table.c.id)
-    rows = await connection.execute(statement.with_for_update(read=True, key_share=True))
-    return {row.id: row.version for row in rows}
+    return await _read_versions(connection, _lock_versions, tenant, ids)
 
 
 async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the version of each of these skills that exists, by id."""
-    columns = skill_table.c
-    where = (tenant_filter(skill_table, tenant), is_any_of(columns.id, record_ids))
-    rows = await connection.execute(select(columns.id, columns.version).where(*where))
-    return {row.id: row.version for row in rows}
+    return await _read_versions(connection, _versions, tenant, record_ids)
+
+
+async def _read_versions(
+    connection: AsyncConnection, statement: Select[tuple[str, int]], tenant: str, ids: Collection[str]
+) -> dict[str, int]:
+    values = {"tenant": tenant, "ids": list(ids)}
+    rows = await prepared.fetch(connection, statement, values) if ids else []
+    return {row["id"]: row["version"] for row in rows}
 
 
 async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
