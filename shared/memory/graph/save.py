@@ -174,8 +174,10 @@ async def resolve_ends(
     candidates = sorted({*named.values(), *by_name.values()})
     existing = await entity_queries.lock_shared(connection, scope.tenant, candidates)
     visible = {id_: entity for id_, entity in existing.items() if sees(scope, entity)}
-    ids: list[str] = []
-    for field, name in named.items():
+    ids: dict[str, str] = {}
+    # In the order of the names: two that save the same new names the other way round wait for one another
+    # once, not each for the other.
+    for field, name in sorted(named.items(), key=lambda item: fold(item[1])):
         entity = visible.get(name) or visible.get(by_name.get(fold(name), ""))
         if entity is None or (revives and entity.expired_at is not None):
             if entity is None:
@@ -183,8 +185,8 @@ async def resolve_ends(
             type_ = draft.subject_type if field == "subject" else draft.object_type
             new = EntityDraft(name=name if entity is None else entity.name, type=type_)
             entity = await upsert_entity(connection, scope, new, derived=derived)
-        ids.append(entity.id)
-    return Ends(ids[0], ids[1] if len(ids) > 1 else None)
+        ids[field] = entity.id
+    return Ends(ids["subject"], ids.get("object"))
 
 
 def require_name(field: str, name: str) -> None:
