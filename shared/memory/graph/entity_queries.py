@@ -116,8 +116,7 @@ async def list_named(connection: AsyncConnection, scope: Scope, names: Sequence[
 # An entity is found by the first words of its names; a longer name stands in the message as a whole. That is
 # decided here, before the limit: else a name would be missed because many others begin as it does.
 # An expired one is found at a time before that.
-_MATCH = text(
-    """
+MATCH = """
     SELECT e.* FROM graph_entity e
     WHERE e.tenant = :tenant AND e.id IN (
             SELECT n.entity_id FROM graph_name n
@@ -128,12 +127,13 @@ _MATCH = text(
         AND (e.expired_at IS NULL OR e.expired_at > CAST(:as_of AS timestamptz))
     ORDER BY e.last_referenced_at DESC NULLS LAST, e.id
     LIMIT :limit
-    """
-).bindparams(
+"""
+MATCH_PARAMETERS = (
     bindparam("keys", type_=ARRAY(Text)),
     bindparam("user_id", type_=Text),
     bindparam("as_of", type_=DateTime(timezone=True)),
 )
+_MATCH = text(MATCH).bindparams(*MATCH_PARAMETERS)
 
 
 async def list_named_in(
@@ -143,24 +143,32 @@ async def list_named_in(
 
     The one that was referenced last comes first. `as_of` of None is now.
     """
-    if not (keys := possible_keys(words)):
+    if (values := match_values(scope, words, as_of, limit)) is None:
         return []
+    return [Entity.from_row(row) for row in await prepared.fetch(connection, _MATCH, values)]
+
+
+def match_values(
+    scope: Scope, words: Sequence[str], as_of: datetime | None, limit: int
+) -> dict[str, Any] | None:
+    """Return the values of the parameters of `MATCH`, or None if no name can stand in the message."""
+    if not (keys := possible_keys(words)):
+        return None
     values = {"keys": keys, "words": f" {' '.join(words)} ", "as_of": as_of, "limit": limit}
-    rows = await prepared.fetch(connection, _MATCH, prepared.scope_values(scope) | values)
-    return [Entity.from_row(row) for row in rows]
+    return prepared.scope_values(scope) | values
 
 
-_TOUCH = text(
-    """
+# With the condition on `id` of those that are meant.
+TOUCH = """
     UPDATE graph_entity SET last_referenced_at = now()
     WHERE tenant = :tenant AND id IN (
         SELECT id FROM graph_entity
-        WHERE tenant = :tenant AND id = ANY (:ids)
+        WHERE tenant = :tenant AND {is_meant}
             AND (last_referenced_at IS NULL OR last_referenced_at < now() - interval '1 minute')
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
     )
-    """
-).bindparams(bindparam("ids", type_=ARRAY(Text)))
+"""
+_TOUCH = text(TOUCH.format(is_meant="id = ANY (:ids)")).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
 async def touch(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:

@@ -89,13 +89,12 @@ async def match_in(
 
 async def connected(resources: Resources, scope: Scope, message: str, *, hops: int, limit: int) -> list[Step]:
     """Return what is connected with the entities that a message is about, as `traverse` does."""
+    words = names.message_words(validation.check_text(message, "text"))
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        entities = await match_in(connection, scope, message)
-        if not entities:
-            return []
-        seeds = [entity.id for entity in entities]
-        await entity_queries.touch(connection, scope.tenant, seeds)
-        return await traverse_in(connection, scope, seeds, hops=hops, limit=limit)
+        steps = await traverse_queries.list_named_in_message(
+            connection, scope, words, seeds=MAX_MATCHES, hops=hops, width=2 * limit
+        )
+    return join_same(steps)[:limit]
 
 
 async def traverse(

@@ -8,10 +8,8 @@ import uuid_utils
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
-    Select,
     Text,
     and_,
-    any_,
     bindparam,
     delete,
     exists,
@@ -228,28 +226,38 @@ async def lock_of(
     return [SearchableSkill(*row) for row in rows]
 
 
-_versions = select(skill_table.c.id, skill_table.c.version).where(
-    skill_table.c.tenant == bindparam("tenant"), skill_table.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
-)
-_lock_versions = _versions.order_by(skill_table.c.id).with_for_update(read=True, key_share=True)
+_LOCK_VERSIONS = text(
+    """
+    WITH locked AS (
+        SELECT id, version FROM skill WHERE tenant = :tenant AND id = ANY (:ids) ORDER BY id FOR KEY SHARE
+    )
+    SELECT id, version FROM locked
+    UNION ALL
+    SELECT id, version FROM skill WHERE tenant = :tenant AND id = ANY (:others)
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("others", type_=ARRAY(Text)))
 
 
-async def lock_existing(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> dict[str, int]:
-    """Lock skills against deletion, and return the versions of those that exist, by id."""
-    return await _read_versions(connection, _lock_versions, tenant, ids)
+async def lock_existing(
+    connection: AsyncConnection, tenant: str, ids: Collection[str], others: Collection[str] = ()
+) -> dict[str, int]:
+    """Lock skills against deletion; return their versions, and those of `others`, by id.
+
+    What does not exist has none.
+    """
+    if not ids and not others:
+        return {}
+    values = {"tenant": tenant, "ids": list(ids), "others": list(others)}
+    rows = await prepared.fetch(connection, _LOCK_VERSIONS, values)
+    return {row["id"]: row["version"] for row in rows}
 
 
 async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the version of each of these skills that exists, by id."""
-    return await _read_versions(connection, _versions, tenant, record_ids)
-
-
-async def _read_versions(
-    connection: AsyncConnection, statement: Select[tuple[str, int]], tenant: str, ids: Collection[str]
-) -> dict[str, int]:
-    values = {"tenant": tenant, "ids": list(ids)}
-    rows = await prepared.fetch(connection, statement, values) if ids else []
-    return {row["id"]: row["version"] for row in rows}
+    columns = skill_table.c
+    where = (tenant_filter(skill_table, tenant), is_any_of(columns.id, record_ids))
+    rows = await connection.execute(select(columns.id, columns.version).where(*where))
+    return {row.id: row.version for row in rows}
 
 
 async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:

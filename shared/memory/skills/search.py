@@ -16,6 +16,8 @@ from shared.search.index.widening import search_until_enough
 from shared.search.ranking.rank import rank
 from shared.search.search_results import SearchResults
 
+_HITS_PER_RESULT = 5
+"""Hits of a channel per skill that is returned; each turn of an agent with skills ranks them all."""
 _Scored = tuple[SearchableSkill, float | None, float | None]
 """A skill with its keyword score and its cosine."""
 
@@ -54,7 +56,10 @@ async def search(
         scored = [(skill, hit.keyword, hit.cosine) for skill, hit in hits if skill is not None]
         return scored, len(scored)
 
-    index_query = IndexQuery(scope.tenant, RecordKind.SKILL, query, filters.scope_conditions(scope))
+    conditions = filters.scope_conditions(scope)
+    index_query = IndexQuery(
+        scope.tenant, RecordKind.SKILL, query, conditions, max_hits=_HITS_PER_RESULT * limit
+    )
     source = RowSource("postgres", read_rows, index_document.keyword_text)
     found, scored = await search_until_enough(resources.search_index, index_query, source, read_hits, limit)
     if isinstance(found, RowHits):
