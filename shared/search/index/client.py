@@ -99,7 +99,7 @@ class SearchIndex:
         self._live: dict[RecordKind, tuple[float, Generation]] = {}
 
     async def search(self, query: IndexQuery) -> IndexHits:
-        """Return the hits of a query, up to a limit per channel. Raises errors.Unavailable without an index."""
+        """Return the hits of a query, up to a limit per channel, or raise errors.Unavailable."""
         usual = min(self._candidates, query.max_hits or self._candidates)
         result = IndexHits(limit=usual + query.more_hits)
         texts = [query.text] if query.embed_as_is else indexed_text.query_embedding_texts(query.text)
