@@ -35,7 +35,7 @@ def _visible_lines(text: str) -> list[str]:
 
 
 def _without_hidden(line: str) -> str:
-    if line.isascii() and line.isprintable():  # nearly all lines: a context has hundreds
+    if line.isprintable():  # nearly all lines, of hundreds in a context; what is removed is not printable
         return line
     return _CONTROL.sub("", _HIDDEN.sub("", line))
 

@@ -1,7 +1,7 @@
-"""What is read of skills to choose among them: the catalogue, the hits of a search, the chosen ones whole.
+"""What is read of skills to choose among them: the catalogue of a context, and the hits of a search.
 
 Functions take the caller's transaction. The statements are constants (`shared.infra.prepared`), because each
-context of a scope with skills needs them.
+context of a scope with skills needs both.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.memory.skills.queries import in_force
-from shared.memory.skills.skill import CatalogueEntry, Skill
-from shared.memory.skills.table import READ_COLUMNS, skill
+from shared.memory.skills.skill import CatalogueEntry
+from shared.memory.skills.table import skill
 
 _DESCRIPTION = skill.c.front_matter["description"].astext.label("description")
 _ENTRY = (skill.c.id, skill.c.name, skill.c.summary, skill.c.version, _DESCRIPTION)
-_is_meant = skill.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
 
 
 async def list_catalogue(connection: AsyncConnection, scope: Scope) -> list[CatalogueEntry]:
@@ -35,13 +34,6 @@ async def list_hits(connection: AsyncConnection, scope: Scope, ids: Sequence[str
     return _to_entries(await prepared.fetch(connection, statement, values))
 
 
-async def list_whole(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[Skill]:
-    """Return the skills among `ids` that are in force in a scope, whole and in no particular order."""
-    statement = _whole(has_user=scope.user_id is not None)
-    values = prepared.scope_values(scope) | {"ids": list(ids)}
-    return [Skill.from_row(row) for row in await prepared.fetch(connection, statement, values)]
-
-
 def _to_entries(rows: Sequence[prepared.Row]) -> list[CatalogueEntry]:
     return [CatalogueEntry(*map(row.__getitem__, CatalogueEntry._fields)) for row in rows]
 
@@ -53,9 +45,5 @@ def _catalogue(*, has_user: bool) -> Select[Any]:
 
 @cache
 def _hits(*, has_user: bool) -> Select[Any]:
-    return select(*_ENTRY).where(in_force(prepared.named_scope(has_user=has_user)), _is_meant)
-
-
-@cache
-def _whole(*, has_user: bool) -> Select[Any]:
-    return select(*READ_COLUMNS).where(in_force(prepared.named_scope(has_user=has_user)), _is_meant)
+    is_hit = skill.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
+    return select(*_ENTRY).where(in_force(prepared.named_scope(has_user=has_user)), is_hit)

@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Text,
     and_,
+    any_,
     bindparam,
     delete,
     exists,
@@ -100,11 +101,15 @@ async def list_of_scope(connection: AsyncConnection, scope: Scope) -> list[Skill
     return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
+_LIST = select(*READ_COLUMNS).where(
+    skill_table.c.tenant == bindparam("tenant"), skill_table.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
+)
+
+
 async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Skill]:
     """Return the existing skills among `ids`, in no particular order."""
-    where = (tenant_filter(skill_table, tenant), is_any_of(skill_table.c.id, ids))
-    rows = await connection.execute(select(*READ_COLUMNS).where(*where))
-    return [Skill.from_row(row) for row in rows.mappings()]
+    rows = await prepared.fetch(connection, _LIST, {"tenant": tenant, "ids": list(ids)})
+    return [Skill.from_row(row) for row in rows]
 
 
 async def list_matching(

@@ -77,9 +77,9 @@ async def _read_hits(resources: Resources, scope: Scope, found: IndexHits) -> li
 
 
 async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> dict[str, Skill]:
-    """Return the skills among `ids` that are in force still, whole and by id."""
+    """Return the skills among `ids` that still exist, whole and by id."""
     if not ids:
         return {}
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        rows = await hit_queries.list_whole(connection, scope, ids)
+        rows = await queries.list_by_ids(connection, scope.tenant, ids)
     return {skill.id: skill for skill in rows}
