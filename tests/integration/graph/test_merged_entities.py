@@ -281,6 +281,9 @@ async def test_an_export_from_before_a_merge_splits_nothing_and_one_from_after_i
     assert (await import_lines(agent, more))["updated"] == 1
     [rockbot] = await entities(agent, name="Rocky")
     assert (rockbot["name"], rockbot["type"], rockbot["metadata"]) == ("RockBot", "Project", {"a": "1"})
+    over = [line | {"aliases": ["Old name"]} for line in after if line["id"] == dropped["id"]]
+    assert (await import_lines(agent, over))["updated"] == 1
+    assert await entities(agent, name="Old name") == [], "it is one of the dropped entity alone"
     await import_lines(agent, after, agent_id="other")
     there = await export(agent, agent_id="other")
     unordered = [sorted(str(line | {"id": ""}) for line in lines) for lines in (there, after)]
