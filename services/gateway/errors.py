@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.gateway.api_model import MAX_VIOLATIONS
 from services.gateway.responses import JsonResponse
 from shared.foundation import errors
 from shared.infra.telemetry.logs import error_location
@@ -41,9 +42,6 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
 
 MAX_TEXT_CHARS = 2000
 """What an error repeats of a request, such as an id that does not exist, may be of any length."""
-
-MAX_VIOLATIONS = 100
-"""So many broken rules of a body are named: it may break as many as it has values."""
 
 
 def install(app: FastAPI) -> None:
