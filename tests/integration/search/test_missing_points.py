@@ -131,10 +131,13 @@ async def test_a_process_whose_search_failed_looks_again(
 @pytest.mark.usefixtures("look_always")
 async def test_a_deletion_without_qdrant_leaves_nothing_to_be_missed(agent: Agent, gateway: Gateway) -> None:
     memory = await agent.save(TEXT)
+    await agent.put("patrol/river/note", TEXT)
     async with without(gateway, qdrant_url=f"http://{NOWHERE}") as cut_off:
         await cut_off.request("DELETE", f"/v1/memories/{memory['id']}")
-    found = await _search(agent)
-    assert (found["results"], found["degraded"]) == ([], [])
+        await cut_off.request("DELETE", "/v1/working/patrol/river/note")
+    for path in ("memories", "working"):
+        found = await _search(agent, path)
+        assert (found["results"], found["degraded"]) == ([], []), path
 
 
 @pytest.mark.usefixtures("look_always")
