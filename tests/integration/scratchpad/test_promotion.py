@@ -8,6 +8,7 @@ from shared.dreams.promotion import due
 from shared.foundation import errors
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
+from tests.integration.playbooks.conftest import find, record
 from tests.integration.scratchpad.conftest import (
     business_context,
     last_promotion,
@@ -204,3 +205,22 @@ async def test_bad_input_is_refused(agent: Agent, path: str, body: dict[str, obj
     response = await agent.client.post(f"/v1/sessions/{session}/{path}", json=body)
     assert response.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
     assert [violation["field"] for violation in response.json()["errors"]] == [field]
+
+
+@pytest.mark.parametrize("trigger", ["report", "all"])
+async def test_a_copy_of_a_playbook_is_promoted_only_if_it_is_named(agent: Agent, trigger: str) -> None:
+    """A playbook goes with its turns, and its copy with it: what is made of the copy would stay."""
+    await record(agent, user_id="ada", user_query="Buy marmalade.")
+    session = await agent.session(user_id="ada")
+    for _ in range(3):
+        found = await find(agent, flow="book_flight", session_id=session)
+    frequent = await note(agent, session, FACT, times=3)
+    if trigger == "report":
+        await report(agent, session)
+        promotion = await last_promotion(agent, session)
+    else:
+        promotion = await promote(agent, session)
+    assert outcomes(promotion) == {frequent["id"]: "promoted"}
+    assert "marmalade" not in str(promotion)
+    named = await promote(agent, session, ids=[found["snippet_id"]])
+    assert outcomes(named) == {found["snippet_id"]: "promoted"}
