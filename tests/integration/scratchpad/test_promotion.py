@@ -4,6 +4,8 @@ from http import HTTPStatus
 
 import pytest
 
+from shared.conversation.scratchpad import cache, queries
+from shared.conversation.sessions.open import get_session
 from shared.dreams.promotion import due
 from shared.foundation import errors
 from tests.conftest import Gateway
@@ -19,6 +21,7 @@ from tests.integration.scratchpad.conftest import (
     report,
     snippets,
 )
+from tests.integration.scratchpad.test_scratchpad import caller_of
 from tests.journey.agent import Agent
 
 FACT = "Ada wants one invoice a month."
@@ -224,3 +227,15 @@ async def test_a_copy_of_a_playbook_is_promoted_only_if_it_is_named(agent: Agent
     assert "marmalade" not in str(promotion)
     named = await promote(agent, session, ids=[found["snippet_id"]])
     assert outcomes(named) == {found["snippet_id"]: "promoted"}
+
+
+async def test_a_cached_copy_of_a_playbook_is_known_as_one(agent: Agent, gateway: Gateway) -> None:
+    await record(agent, user_query="Buy marmalade.")
+    session_id = await agent.session()
+    await find(agent, flow="book_flight", session_id=session_id)
+    await note(agent, session_id, FACT)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        session = await get_session(connection, gateway.resources.settings, caller_of(gateway), session_id)
+        revision = await queries.last_revision(connection, gateway.tenant, session_id)
+    cached, _ = await cache.load(gateway.resources, session, revision)
+    assert [snippet.is_own_note for snippet in cached] == [False, True]

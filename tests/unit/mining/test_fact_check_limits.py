@@ -78,6 +78,7 @@ def test_a_turn_is_read_once_however_many_facts_name_it(monkeypatch: pytest.Monk
         ("Are you a vegetarian?", "\u4e0d\u662f", "The user is a vegetarian.", False),
         ("You live in Berlin, right?", "No, in Munich.", "The user lives in Munich.", True),
         ("You live in Berlin, right?", "No, in Munich.", "The user lives in Berlin.", False),
+        ("You bake in Berlin, right?", "No, I bake in Munich.", "The user bakes in Berlin.", False),
         ("You live in Berlin, right?", "No, never in Munich.", "The user lives in Munich.", None),
         ("Should I book Berlin?", "No problem!", "The user goes to Berlin.", True),
         ("You live in Berlin, right?", "Yes, no doubt.", "The user lives in Berlin.", True),
@@ -92,13 +93,15 @@ def test_an_answer_that_denies_confirms_only_what_it_says_itself(
 
 
 def test_a_denied_repetition_reinforces_nothing_and_a_denied_past_may_be_replaced() -> None:
-    known = memory(1, "The user lives in Aarhus.", occurred_at=SAID_AT - timedelta(days=1))
-    talk = conversation("u: Hello.", "a: Do you live in Aarhus?", "u: No, I moved to Odense.", known=(known,))
+    known = memory(1, "The user bakes in Aarhus.", occurred_at=SAID_AT - timedelta(days=1))
+    talk = conversation(
+        "u: Hello.", "a: Do you bake in Aarhus?", "u: No, I bake in Odense now.", known=(known,)
+    )
     same, changed = (
         fact(content, 2, 3, relation=relation, of_id=known.id)
         for content, relation in (
-            ("The user lives in Aarhus.", Relation.SAME),
-            ("The user moved from Aarhus to Odense.", Relation.CHANGED),
+            ("The user bakes in Aarhus.", Relation.SAME),
+            ("The user bakes in Odense and no longer in Aarhus.", Relation.CHANGED),
         )
     )
     assert code(check([same], talk)) is RejectionCode.UNCONFIRMED
