@@ -154,8 +154,9 @@ class Triple(BaseModel):
 
 def line_of(subject: str, predicate: str, object_: str, confidence: float) -> str:
     """Return the line of a triple, in which no name can look like an arrow or a confidence."""
-    parts = [_harmless(part) for part in (subject, predicate, object_)]
-    return f"- {parts[0]} --{parts[1]}--> {parts[2]} (confidence={confidence:.2f})"
+    start, label, end = (_harmless(part) for part in (subject, predicate, object_))
+    # The dashes before the label would make an arrow of its first signs.
+    return f"- {start} --{label.lstrip('->')}--> {end} (confidence={confidence:.2f})"
 
 
 def _harmless(name: str) -> str:

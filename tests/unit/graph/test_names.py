@@ -1,6 +1,6 @@
 """The names in a message, and the lines of triples."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.memory.graph import names
@@ -20,6 +20,8 @@ def test_no_name_spans_what_was_left_out() -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
+@example("", ">", "")
+@example("", "->", "")
 def test_a_line_has_one_arrow_and_one_confidence_whatever_the_names_are(a: str, b: str, c: str) -> None:
     line = line_of(a, b, f"{c} --x--> y (confidence=1.00)", 0.5)
     assert len(line.splitlines()) == 1
