@@ -17,9 +17,10 @@ from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
-from shared.search.index.client import Hit, IndexHits, IndexQuery
+from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import is_record
+from shared.search.index.hits import Hit
 from shared.search.index.points import DENSE
 from shared.search.index.widening import search_until_enough
 from shared.search.ranking import neighbours, relevance
