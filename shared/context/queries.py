@@ -1,9 +1,9 @@
-"""What a context needs of its session besides turns and memories, in one statement.
+"""What a context needs of its session besides turns and memories, in one statement (two with skills).
 
 It reads tables of several packages, because each statement costs a context more than what it reads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
@@ -14,6 +14,8 @@ from shared.conversation.summary.summary import SessionSummary
 from shared.conversation.turns import window_start
 from shared.infra import prepared
 from shared.memory.pinned.pinned_text import CoreText
+from shared.memory.skills import hit_queries
+from shared.memory.skills.skill import CatalogueEntry
 
 # A memory is shown with an older turn only as it was recalled then: one that was edited since leaves its
 # line, and so does one that was archived without a successor.
@@ -51,8 +53,8 @@ class SessionInputs(NamedTuple):
     """The pinned texts in their order, the options of the agent, and what the session was shown before.
 
     `recalled_before` maps a memory's id to (content version, seq of the turn) of its last recall within the
-    window. `has_unsummarized_turns` tells that turns before the window are not in `summary`, `has_skills`
-    that the scope has any skill, `has_entities` that the agent has any entity, perhaps another user's.
+    window. `has_unsummarized_turns` tells that turns before the window are not in `summary`, `has_entities`
+    that the agent has any entity, perhaps another user's. `skills` are those in force, by name.
     `scratchpad_revision` tells which cached copy of the scratchpad is current; None: it is empty.
     """
 
@@ -61,9 +63,9 @@ class SessionInputs(NamedTuple):
     recalled_before: dict[str, tuple[int, int]]
     summary: SessionSummary | None
     has_unsummarized_turns: bool
-    has_skills: bool
     has_entities: bool
     scratchpad_revision: int | None
+    skills: Sequence[CatalogueEntry]
 
 
 async def read_session_inputs(connection: AsyncConnection, session: Session) -> SessionInputs:
@@ -82,7 +84,7 @@ async def read_session_inputs(connection: AsyncConnection, session: Session) -> 
         {memory_id: (content_version, seq) for memory_id, content_version, seq in row["recalled"] or ()},
         None if row["session_id"] is None else SessionSummary.from_row(row),
         row["has_unsummarized"],
-        row["has_skills"],
         row["has_entities"],
         row["scratchpad_revision"],
+        await hit_queries.list_catalogue(connection, session.scope) if row["has_skills"] else (),
     )

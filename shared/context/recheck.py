@@ -75,9 +75,8 @@ async def leave_out_deleted_skills(
     new_ids = skills.possible_ids(inputs) if has_budget else {line.id for line in skills.new_lines(inputs)}
     replayed_ids = {line.id for turn in inputs.turns for line in turn.recalled_lines if line.skill_part}
     locked_ids = new_ids | replayed_ids if lock_replayed else new_ids
-    versions = await skill_queries.lock_existing(connection, session.tenant, locked_ids)
-    if others := replayed_ids - locked_ids:
-        versions |= await skill_queries.versions(connection, session.tenant, sorted(others))
+    others = replayed_ids - locked_ids
+    versions = await skill_queries.lock_existing(connection, session.tenant, locked_ids, others)
     inputs.skills = skills.without_changed(inputs.skills, versions, new_ids | replayed_ids)
 
 

@@ -5,7 +5,6 @@ it is in the window. A line is replayed only while it says what the skill says n
 stands in a session once, and a skill that is added later, or changed, is listed with the turn that follows.
 """
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from shared.context.request import Request
 from shared.context.types import BlockKind, ContextInputs, SkillInputs
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns.turn import RecalledLine, SkillPart, Turn
-from shared.memory.skills import read, search
+from shared.memory.skills import search
 from shared.memory.skills.skill import Skill
 from shared.platform.resources import Resources
 
@@ -27,14 +26,12 @@ async def find(
     resources: Resources, session: Session, found: SessionInputs, request: Request, inputs: ContextInputs
 ) -> SkillInputs:
     """Return the skills in force in the session's scope, and those that match the message, best first."""
-    if not found.has_skills:
+    if not found.skills:
         return SkillInputs()
     settings, shows = resources.settings, request.options.shows
-    entries, matching = await asyncio.gather(
-        read.list_in_force(resources, session.scope), _search(resources, session, request, inputs)
-    )
+    matching = await _search(resources, session, found, request, inputs)
     return SkillInputs(
-        {entry.id: entry for entry in entries},
+        {entry.id: entry for entry in found.skills},
         tuple(matching),
         settings.context_max_skill_catalogue if shows(BlockKind.SKILL_CATALOGUE) else 0,
         settings.context_max_skill_chars,
@@ -42,12 +39,12 @@ async def find(
 
 
 async def _search(
-    resources: Resources, session: Session, request: Request, inputs: ContextInputs
+    resources: Resources, session: Session, known: SessionInputs, request: Request, inputs: ContextInputs
 ) -> list[Skill]:
     limit = resources.settings.context_max_skills
     if limit == 0 or not request.options.shows(BlockKind.SKILLS):
         return []
-    found = await search.search(resources, session.scope, request.message, limit)
+    found = await search.search(resources, session.scope, request.message, limit, among=known.skills)
     inputs.degraded += found.degraded
     return [hit.skill for hit in found.results]
 
@@ -84,16 +81,20 @@ def new_lines(inputs: ContextInputs) -> list[RecalledLine]:
         for line in turn.recalled_lines
         if is_current(skills, line)
     }
-    return [line for line in _all_lines(skills, shown) if (line.skill_part, line.id) not in shown]
+    return _lines_besides(skills, shown)
 
 
-def _all_lines(skills: SkillInputs, shown: Collection[tuple[SkillPart | None, str]]) -> list[RecalledLine]:
+def _lines_besides(
+    skills: SkillInputs, shown: Collection[tuple[SkillPart | None, str]]
+) -> list[RecalledLine]:
     entries = list(skills.entries.values())
     listed = [
         RecalledLine(id=entry.id, line=blocks.skill_entry(entry), skill_part=SkillPart.CATALOGUE)
         for entry in entries[: skills.max_listed]
+        if (SkillPart.CATALOGUE, entry.id) not in shown
     ]
     current = [skill for skill in skills.matching if _is_current_version(skills, skill)]
+    new = [skill for skill in current if (SkillPart.CONTENT, skill.id) not in shown]
     contents = [
         RecalledLine(
             id=skill.id,
@@ -101,12 +102,15 @@ def _all_lines(skills: SkillInputs, shown: Collection[tuple[SkillPart | None, st
             skill_part=SkillPart.CONTENT,
             version=skill.version,
         )
-        for skill in current
+        for skill in new
     ]
-    new = [skill for skill in current if (SkillPart.CONTENT, skill.id) not in shown]
     whole = {id_ for part, id_ in shown if part is SkillPart.CONTENT} | {skill.id for skill in current}
     named = {name for skill in new for name in skill.see_also}
-    related = [entry for entry in entries if entry.name in named and entry.id not in whole]
+    related = [
+        entry
+        for entry in entries
+        if entry.name in named and entry.id not in whole and (SkillPart.SEE_ALSO, entry.id) not in shown
+    ]
     return [
         *listed,
         *contents,

@@ -31,10 +31,18 @@ def indented(text: str) -> str:
 
 
 def _visible_lines(text: str) -> list[str]:
-    return [_CONTROL.sub("", _HIDDEN.sub("", line)) for line in text.splitlines()]
+    return [_without_hidden(line) for line in text.splitlines()]
+
+
+def _without_hidden(line: str) -> str:
+    if line.isprintable():  # nearly all lines, of hundreds in a context; what is removed is not printable
+        return line
+    return _CONTROL.sub("", _HIDDEN.sub("", line))
 
 
 def _without_tags(text: str) -> str:
+    if "<" not in text:
+        return text
     return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", text)
 
 

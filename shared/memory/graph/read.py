@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
-from shared.memory.graph import entity_queries, names, traverse_queries, triple_queries
+from shared.memory.graph import entity_queries, match_queries, names, traverse_queries, triple_queries
 from shared.memory.graph.entity import Entity
 from shared.memory.graph.invalidate import require as require_triple
 from shared.memory.graph.traversal import Step, join_same
@@ -84,18 +84,17 @@ async def match_in(
     """Return the entities that a message is about, within the caller's transaction."""
     as_of = None if as_of is None else validation.check_time(as_of, "as_of")
     words = names.message_words(validation.check_text(message, "text"))
-    return await entity_queries.list_named_in(connection, scope, words, as_of, MAX_MATCHES)
+    return await match_queries.list_named_in(connection, scope, words, as_of, MAX_MATCHES)
 
 
 async def connected(resources: Resources, scope: Scope, message: str, *, hops: int, limit: int) -> list[Step]:
     """Return what is connected with the entities that a message is about, as `traverse` does."""
+    words = names.message_words(validation.check_text(message, "text"))
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        entities = await match_in(connection, scope, message)
-        if not entities:
-            return []
-        seeds = [entity.id for entity in entities]
-        await entity_queries.touch(connection, scope.tenant, seeds)
-        return await traverse_in(connection, scope, seeds, hops=hops, limit=limit)
+        steps = await traverse_queries.list_named_in_message(
+            connection, scope, words, seeds=MAX_MATCHES, hops=hops, width=2 * limit
+        )
+    return join_same(steps)[:limit]
 
 
 async def traverse(

@@ -1,4 +1,4 @@
-"""The statement that finds what is connected with entities, breadth first."""
+"""The statements that find what is connected with entities, breadth first."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,6 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
+from shared.memory.graph.entity_queries import TOUCH
+from shared.memory.graph.match_queries import MATCH, MATCH_PARAMETERS, match_values
 from shared.memory.graph.traversal import Step
 
 # The best triples of `node` in one direction, with the entity at the other end. Half of the width is enough
@@ -29,11 +31,10 @@ _BOTH = (
     + _BEST.format(this="object_id", other="subject_id")
 )
 # UNION drops what was reached at the same distance before, and the distance ends every cycle.
-_TRAVERSE = text(
-    f"""
-    WITH RECURSIVE moment (at) AS (SELECT coalesce(CAST(:as_of AS timestamptz), now())),
+_FROM_SEEDS = f"""
+    moment (at) AS (SELECT coalesce(CAST(:as_of AS timestamptz), now())),
     node (id, hop) AS (
-        SELECT seed.id, 1 FROM unnest(:entity_ids) AS seed (id)
+        SELECT seed.id, 1 FROM {{seeds}} AS seed (id)
         UNION
         SELECT best.other, node.hop + 1
         FROM node CROSS JOIN moment CROSS JOIN LATERAL ({_BOTH}) AS best
@@ -52,12 +53,19 @@ _TRAVERSE = text(
     JOIN graph_entity s ON s.tenant = :tenant AND s.id = t.subject_id
     LEFT JOIN graph_entity o ON o.tenant = :tenant AND o.id = t.object_id
     ORDER BY r.hop, t.confidence DESC, t.id LIMIT :width
-    """  # noqa: S608  (of names of columns)
-).bindparams(
+"""  # noqa: S608  (of names of columns)
+_TRAVERSE = text("WITH RECURSIVE" + _FROM_SEEDS.format(seeds="unnest(:entity_ids)")).bindparams(
     bindparam("entity_ids", type_=ARRAY(Text)),
     bindparam("user_id", type_=Text),
     bindparam("as_of", type_=DateTime(timezone=True)),
 )
+# In one statement, because each one costs a context more than what it reads.
+_CONNECTED = text(
+    "WITH RECURSIVE matched AS ({match}), touched AS ({touch}), ".format(
+        match=MATCH, touch=TOUCH.format(is_meant="id IN (SELECT id FROM matched)")
+    )
+    + _FROM_SEEDS.format(seeds="(SELECT id FROM matched)")
+).bindparams(*MATCH_PARAMETERS)
 
 
 async def list_connected(
@@ -76,4 +84,17 @@ async def list_connected(
     """
     values = {"entity_ids": list(entity_ids), "hops": hops, "width": width, "as_of": as_of}
     rows = await prepared.fetch(connection, _TRAVERSE, prepared.scope_values(scope) | values)
+    return [Step.from_row(row) for row in rows]
+
+
+async def list_named_in_message(
+    connection: AsyncConnection, scope: Scope, words: Sequence[str], *, seeds: int, hops: int, width: int
+) -> list[Step]:
+    """Return what is connected now with the entities that a message names, and note that it names them.
+
+    `words` are those of the message; of its entities, up to `seeds` count. Otherwise as `list_connected`.
+    """
+    if (values := match_values(scope, words, None, seeds)) is None:
+        return []
+    rows = await prepared.fetch(connection, _CONNECTED, values | {"hops": hops, "width": width})
     return [Step.from_row(row) for row in rows]

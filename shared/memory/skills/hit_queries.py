@@ -6,6 +6,7 @@ context of a scope with skills needs both.
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from sqlalchemy import ARRAY, Select, Text, any_, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -13,41 +14,36 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.memory.skills.queries import in_force
-from shared.memory.skills.skill import CatalogueEntry, SearchableSkill
+from shared.memory.skills.skill import CatalogueEntry
 from shared.memory.skills.table import skill
 
 _DESCRIPTION = skill.c.front_matter["description"].astext.label("description")
+_ENTRY = (skill.c.id, skill.c.name, skill.c.summary, skill.c.version, _DESCRIPTION)
 
 
 async def list_catalogue(connection: AsyncConnection, scope: Scope) -> list[CatalogueEntry]:
     """Return the skills in force in a scope, by name."""
     statement = _catalogue(has_user=scope.user_id is not None)
-    rows = await prepared.fetch(connection, statement, prepared.scope_values(scope))
-    return [CatalogueEntry(row["id"], row["name"], row["summary"], row["version"]) for row in rows]
+    return _to_entries(await prepared.fetch(connection, statement, prepared.scope_values(scope)))
 
 
-async def list_hits(
-    connection: AsyncConnection, scope: Scope, ids: Sequence[str]
-) -> dict[tuple[str, int], SearchableSkill]:
-    """Return what search knows of the skills among `ids` that are in force, by id and version."""
+async def list_hits(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[CatalogueEntry]:
+    """Return the skills among `ids` that are in force in a scope, in no particular order."""
     statement = _hits(has_user=scope.user_id is not None)
-    rows = await prepared.fetch(connection, statement, prepared.scope_values(scope) | {"ids": list(ids)})
-    return {
-        (row["id"], row["version"]): SearchableSkill(
-            row["id"], row["name"], row["summary"], row["description"]
-        )
-        for row in rows
-    }
+    values = prepared.scope_values(scope) | {"ids": list(ids)}
+    return _to_entries(await prepared.fetch(connection, statement, values))
+
+
+def _to_entries(rows: Sequence[prepared.Row]) -> list[CatalogueEntry]:
+    return [CatalogueEntry(*map(row.__getitem__, CatalogueEntry._fields)) for row in rows]
 
 
 @cache
-def _catalogue(*, has_user: bool) -> Select[tuple[str, str, str, int]]:
-    columns = (skill.c.id, skill.c.name, skill.c.summary, skill.c.version)
-    return select(*columns).where(in_force(prepared.named_scope(has_user=has_user))).order_by(skill.c.name)
+def _catalogue(*, has_user: bool) -> Select[Any]:
+    return select(*_ENTRY).where(in_force(prepared.named_scope(has_user=has_user))).order_by(skill.c.name)
 
 
 @cache
-def _hits(*, has_user: bool) -> Select[tuple[str, str, str, int, str | None]]:
-    columns = (skill.c.id, skill.c.name, skill.c.summary, skill.c.version, _DESCRIPTION)
+def _hits(*, has_user: bool) -> Select[Any]:
     is_hit = skill.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
-    return select(*columns).where(in_force(prepared.named_scope(has_user=has_user)), is_hit)
+    return select(*_ENTRY).where(in_force(prepared.named_scope(has_user=has_user)), is_hit)

@@ -10,6 +10,8 @@ from sqlalchemy import (
     ColumnElement,
     Text,
     and_,
+    any_,
+    bindparam,
     delete,
     exists,
     func,
@@ -99,13 +101,15 @@ async def list_of_scope(connection: AsyncConnection, scope: Scope) -> list[Skill
     return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
 
 
-async def list_by_ids(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str], *conditions: ColumnElement[bool]
-) -> list[Skill]:
-    """Return the existing skills among `ids` that meet the conditions, in no particular order."""
-    where = (tenant_filter(skill_table, tenant), is_any_of(skill_table.c.id, ids))
-    rows = await connection.execute(select(*READ_COLUMNS).where(*where, *conditions))
-    return [Skill.from_row(row) for row in rows.mappings()]
+_LIST = select(*READ_COLUMNS).where(
+    skill_table.c.tenant == bindparam("tenant"), skill_table.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
+)
+
+
+async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Skill]:
+    """Return the existing skills among `ids`, in no particular order."""
+    rows = await prepared.fetch(connection, _LIST, {"tenant": tenant, "ids": list(ids)})
+    return [Skill.from_row(row) for row in rows]
 
 
 async def list_matching(
@@ -227,14 +231,30 @@ async def lock_of(
     return [SearchableSkill(*row) for row in rows]
 
 
-async def lock_existing(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> dict[str, int]:
-    """Lock skills against deletion, and return the versions of those that exist, by id."""
-    if not ids:
+_LOCK_VERSIONS = text(
+    """
+    WITH locked AS (
+        SELECT id, version FROM skill WHERE tenant = :tenant AND id = ANY (:ids) ORDER BY id FOR KEY SHARE
+    )
+    SELECT id, version FROM locked
+    UNION ALL
+    SELECT id, version FROM skill WHERE tenant = :tenant AND id = ANY (:others)
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("others", type_=ARRAY(Text)))
+
+
+async def lock_existing(
+    connection: AsyncConnection, tenant: str, ids: Collection[str], others: Collection[str] = ()
+) -> dict[str, int]:
+    """Lock skills against deletion; return their versions, and those of `others`, by id.
+
+    What does not exist has none.
+    """
+    if not ids and not others:
         return {}
-    where = (tenant_filter(skill_table, tenant), is_any_of(skill_table.c.id, ids))
-    statement = select(skill_table.c.id, skill_table.c.version).where(*where).order_by(skill_table.c.id)
-    rows = await connection.execute(statement.with_for_update(read=True, key_share=True))
-    return {row.id: row.version for row in rows}
+    values = {"tenant": tenant, "ids": list(ids), "others": list(others)}
+    rows = await prepared.fetch(connection, _LOCK_VERSIONS, values)
+    return {row["id"]: row["version"] for row in rows}
 
 
 async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.memory.skills import hit_queries, index_document, queries
-from shared.memory.skills.skill import SearchableSkill, Skill
+from shared.memory.skills.skill import CatalogueEntry, SearchableSkill, Skill
 from shared.platform.resources import Resources
 from shared.search.index import filters
 from shared.search.index.client import IndexHits, IndexQuery
@@ -16,6 +16,8 @@ from shared.search.index.widening import search_until_enough
 from shared.search.ranking.rank import rank
 from shared.search.search_results import SearchResults
 
+_HITS_PER_RESULT = 5
+"""Hits of a channel per skill that is returned; each turn of an agent with skills ranks them all."""
 _Scored = tuple[SearchableSkill, float | None, float | None]
 """A skill with its keyword score and its cosine."""
 
@@ -28,11 +30,18 @@ class SkillHit:
     score: float
 
 
-async def search(resources: Resources, scope: Scope, query: str, limit: int) -> SearchResults[SkillHit]:
+async def search(
+    resources: Resources,
+    scope: Scope,
+    query: str,
+    limit: int,
+    *,
+    among: Sequence[CatalogueEntry] | None = None,
+) -> SearchResults[SkillHit]:
     """Return the skills in force in a scope that match a query, best first.
 
-    Without the index, the search terms in Postgres are used. Raises errors.Unavailable if Postgres is
-    unavailable.
+    `among` are those skills, if the caller has just read them. Without the index, the search terms in
+    Postgres are used. Raises errors.Unavailable if Postgres is unavailable.
     """
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[SearchableSkill]:
@@ -41,14 +50,16 @@ async def search(resources: Resources, scope: Scope, query: str, limit: int) -> 
         return [skill.searchable for skill in rows]
 
     async def read_hits(found: IndexHits) -> tuple[list[_Scored], int]:
-        ids = [hit.record_id for hit in found.hits]
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            by_version = await hit_queries.list_hits(connection, scope, ids)
+        entries = among or await _read_hits(resources, scope, found)
+        by_version = {(entry.id, entry.version): entry.searchable for entry in entries}
         hits = [(by_version.get((hit.record_id, hit.version)), hit) for hit in found.hits]
         scored = [(skill, hit.keyword, hit.cosine) for skill, hit in hits if skill is not None]
         return scored, len(scored)
 
-    index_query = IndexQuery(scope.tenant, RecordKind.SKILL, query, filters.scope_conditions(scope))
+    conditions = filters.scope_conditions(scope)
+    index_query = IndexQuery(
+        scope.tenant, RecordKind.SKILL, query, conditions, max_hits=_HITS_PER_RESULT * limit
+    )
     source = RowSource("postgres", read_rows, index_document.keyword_text)
     found, scored = await search_until_enough(resources.search_index, index_query, source, read_hits, limit)
     if isinstance(found, RowHits):
@@ -60,10 +71,15 @@ async def search(resources: Resources, scope: Scope, query: str, limit: int) -> 
     return SearchResults(hits, found.stages, found.degraded)
 
 
+async def _read_hits(resources: Resources, scope: Scope, found: IndexHits) -> list[CatalogueEntry]:
+    async with resources.postgres.for_tenant(scope.tenant) as connection:
+        return await hit_queries.list_hits(connection, scope, [hit.record_id for hit in found.hits])
+
+
 async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> dict[str, Skill]:
-    """Return the skills among `ids` that are in force still, whole and by id."""
+    """Return the skills among `ids` that still exist, whole and by id."""
     if not ids:
         return {}
     async with resources.postgres.for_tenant(scope.tenant) as connection:
-        rows = await queries.list_by_ids(connection, scope.tenant, ids, queries.in_force(scope))
+        rows = await queries.list_by_ids(connection, scope.tenant, ids)
     return {skill.id: skill for skill in rows}

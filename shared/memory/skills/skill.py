@@ -181,6 +181,12 @@ class CatalogueEntry(NamedTuple):
     name: str
     summary: str
     version: int
+    description: str | None = None
+
+    @property
+    def searchable(self) -> SearchableSkill:
+        """What search knows of the skill."""
+        return SearchableSkill(self.id, self.name, self.summary, self.description)
 
 
 def check_name(name: str, field: str = "name") -> str:

@@ -4,11 +4,12 @@ from collections.abc import Collection
 from datetime import timedelta
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, delete, func, insert, literal, or_, select, update
+from sqlalchemy import ARRAY, ColumnElement, Interval, Text, bindparam, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra import prepared
 from shared.infra.postgres import is_any_of, tenant_filter
-from shared.memory.skills.table import skill, skill_use
+from shared.memory.skills.table import skill_use
 
 _SAME_USE = timedelta(minutes=1)
 """The last use of a skill is noted at most so often."""
@@ -21,6 +22,26 @@ class UsedBy(StrEnum):
     CONTEXT = "context"
 
 
+# The insertion runs first: a row that this statement has already changed could not be locked by it.
+_NOTE = text(
+    """
+    WITH used_now AS (
+        UPDATE skill SET last_used_at = clock_timestamp()
+        WHERE tenant = :tenant AND id IN (
+            SELECT id FROM skill
+            WHERE tenant = :tenant AND id = ANY (:ids)
+                AND (last_used_at IS NULL OR last_used_at < now() - CAST(:same_use AS interval))
+            ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+        )
+    )
+    INSERT INTO skill_use (tenant, skill_id, session_id, used_by)
+    SELECT :tenant, existing.id, CAST(:session_id AS text), :used_by FROM (
+        SELECT id FROM skill WHERE tenant = :tenant AND id = ANY (:ids) ORDER BY id FOR KEY SHARE
+    ) AS existing
+    """
+).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("same_use", _SAME_USE, type_=Interval))
+
+
 async def note_use(
     connection: AsyncConnection, tenant: str, ids: Collection[str], session_id: str | None, used_by: UsedBy
 ) -> None:
@@ -28,18 +49,9 @@ async def note_use(
 
     Whoever is writing a skill meanwhile is not waited for: then the time of its last use stays.
     """
-    if not ids:
-        return
-    is_meant = tenant_filter(skill, tenant) & is_any_of(skill.c.id, ids)
-    existing = select(skill.c.tenant, skill.c.id, literal(session_id), literal(str(used_by))).where(is_meant)
-    locked = existing.order_by(skill.c.id).with_for_update(read=True, key_share=True)
-    names = ["tenant", "skill_id", "session_id", "used_by"]
-    await connection.execute(insert(skill_use).from_select(names, locked))
-    is_older = or_(skill.c.last_used_at.is_(None), skill.c.last_used_at < func.now() - _SAME_USE)
-    free = select(skill.c.id).where(is_meant, is_older).order_by(skill.c.id)
-    ids_of_free = free.with_for_update(skip_locked=True, key_share=True)
-    statement = update(skill).where(tenant_filter(skill, tenant), skill.c.id.in_(ids_of_free))
-    await connection.execute(statement.values(last_used_at=func.clock_timestamp()))
+    if ids:
+        who = {"session_id": session_id, "used_by": str(used_by)}
+        await prepared.fetch(connection, _NOTE, {"tenant": tenant, "ids": list(ids), **who})
 
 
 async def count_uses(

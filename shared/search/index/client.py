@@ -39,8 +39,8 @@ class IndexQuery:
 
     With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits. `embed_as_is`
     embeds only the text itself, not also its content words; `keywords_only` leaves the dense channel out.
-    A channel returns `more_hits` beyond the usual number. Records that never change have one `version`: a
-    point of another one is no hit, and hides none.
+    A channel returns the usual number of hits, at most `max_hits`, and `more_hits` beyond. Records that never
+    change have one `version`: a point of another one is no hit, and hides none.
     """
 
     tenant: str
@@ -50,6 +50,7 @@ class IndexQuery:
     reserve: Sequence[Condition] = ()
     embed_as_is: bool = False
     keywords_only: bool = False
+    max_hits: int | None = None
     more_hits: int = 0
     version: int | None = None
 
@@ -94,11 +95,9 @@ class SearchIndex:
         self._live: dict[RecordKind, tuple[float, Generation]] = {}
 
     async def search(self, query: IndexQuery) -> IndexHits:
-        """Return the hits of a query, up to a limit per channel.
-
-        Raises errors.Unavailable if the index cannot be searched; `search_or_fallback` then searches rows.
-        """
-        result = IndexHits(limit=self._candidates + query.more_hits)
+        """Return the hits of a query, up to a limit per channel, or raise errors.Unavailable."""
+        usual = min(self._candidates, query.max_hits or self._candidates)
+        result = IndexHits(limit=usual + query.more_hits)
         texts = [query.text] if query.embed_as_is else indexed_text.query_embedding_texts(query.text)
         texts = [] if query.keywords_only else texts
         generation, result.vector = await asyncio.gather(

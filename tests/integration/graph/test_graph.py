@@ -2,9 +2,11 @@
 
 import asyncio
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
+from shared.memory.graph import entity_queries
 from tests.conftest import Gateway
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
 from tests.journey.agent import Agent, Json
@@ -43,6 +45,23 @@ async def test_triples_of_new_names_in_both_directions_are_all_saved(agent: Agen
         pairs = [ends, ends[::-1]] * 3
         made = await asyncio.gather(*(connect(agent, start, "knows", end) for start, end in pairs))
         assert len({triple["id"] for triple in made}) == 2
+
+
+@pytest.mark.parametrize("ends", [("a new name", "b new name"), ("b new name", "a new name")])
+async def test_the_new_names_of_a_triple_are_saved_in_one_order_so_that_two_savers_cannot_block_each_other(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, ends: tuple[str, str]
+) -> None:
+    names: list[str] = []
+    insert_new = entity_queries.insert_new
+
+    async def note_name(*arguments: Any) -> Any:
+        names.append(arguments[2])
+        return await insert_new(*arguments)
+
+    monkeypatch.setattr(entity_queries, "insert_new", note_name)
+    triple = await connect(agent, ends[0], "knows", ends[1])
+    assert names == sorted(ends)
+    assert (triple["subject"], triple["object"]) == ends
 
 
 async def test_many_who_save_one_entity_and_one_triple_save_one_of_each(agent: Agent) -> None:

@@ -1,11 +1,20 @@
 """SK2, CX1 block 6: a context lists the skills once and shows those that match, and keeps to the cache."""
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
+import httpx
+import pytest
+
+from shared.context import recheck
+from tests.conftest import Gateway
+from tests.integration.forgetting.conftest import records_with
 from tests.integration.skills.conftest import REPLAYED, URL, new_scope, put
 from tests.journey.agent import Agent, Json, find_block
 from tests.state import StateInspector
+
+SECRET = "marmalade"
 
 
 def texts(context: Json, kind: str) -> str:
@@ -167,3 +176,27 @@ async def test_a_repeated_request_shows_the_same_and_another_agents_skills_never
     assert await agent.context(session, "bake bread?", idempotency_key="once") == first
     other = await agent.session(**new_scope())
     assert "bread]" not in shown(await agent.context(other, "bake bread?"))
+
+
+async def test_a_skill_deleted_while_a_context_with_it_is_recorded_leaves_no_copy(
+    agent: Agent, gateway: Gateway, inspector: StateInspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = new_scope()
+    await put(
+        agent, "bake-bread", content=f"Knead the {SECRET} dough.", summary="How to bake bread.", **scope
+    )
+    session = await agent.session(**scope)
+    leave_out = recheck.leave_out_deleted_skills
+    deleting: list[asyncio.Task[httpx.Response]] = []
+
+    async def leave_out_and_delete(*arguments: Any, **named: Any) -> None:
+        await leave_out(*arguments, **named)
+        deleting.append(
+            asyncio.create_task(gateway.client.delete("/v1/skills/bake-bread", params=dict(scope)))
+        )
+        await asyncio.wait(deleting, timeout=1)
+
+    monkeypatch.setattr(recheck, "leave_out_deleted_skills", leave_out_and_delete)
+    assert SECRET in str(await agent.context(session, "How do I bake bread?"))
+    assert (await asyncio.wait_for(deleting[0], 10)).is_success
+    assert await records_with(inspector, gateway, SECRET) == []

@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import text
 
-revision = "a025"
-down_revision = "a024"
+revision = "a026"
+down_revision = "a025"
 branch_labels = None
 depends_on = None
 
