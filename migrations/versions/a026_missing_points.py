@@ -15,7 +15,7 @@ def upgrade() -> None:
         "job_missing_point_idx",
         "job",
         ["generation", "tenant"],
-        postgresql_where=text("stage = 'index' AND (backfill OR last_error IS NOT NULL)"),
+        postgresql_where=text("stage = 'index' AND last_error IS NOT NULL"),
     )
 
 

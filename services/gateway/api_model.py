@@ -18,7 +18,6 @@ from shared.foundation import errors
 
 MAX_VIOLATIONS = 100
 """So many broken rules of a body are named: it may break as many as it has values."""
-_FIRST_ITEMS = 20
 _UNSTORABLE = "must not contain NUL or lone surrogates"
 
 
@@ -62,14 +61,14 @@ def _first_items(data: Any, names: AbstractSet[str]) -> Any:
     """Return a copy of an object with the fields of these names and a few others, each cut if it is long."""
     if not isinstance(data, dict):
         return data
-    others = islice((key for key in data if key not in names), _FIRST_ITEMS)
+    others = islice((key for key in data if key not in names), MAX_VIOLATIONS)
     return {key: _cut(data[key]) for key in (*(name for name in names if name in data), *others)}
 
 
 def _cut(value: Any) -> Any:
     if isinstance(value, dict):
-        return dict(islice(value.items(), _FIRST_ITEMS))
-    return value[:_FIRST_ITEMS] if isinstance(value, list) else value
+        return dict(islice(value.items(), MAX_VIOLATIONS))
+    return value[:MAX_VIOLATIONS] if isinstance(value, list) else value
 
 
 def example(body: dict[str, Any]) -> ConfigDict:

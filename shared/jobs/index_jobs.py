@@ -78,9 +78,9 @@ _NOTE_FAILURE = text(
     UPDATE job SET last_error = :error, reason_code = 'unavailable' FROM failed WHERE job.id = failed.id
     """
 ).bindparams(bindparam("ids", type_=ARRAY(BigInteger)), bindparam("versions", type_=ARRAY(BigInteger)))
-# As in the index `job_missing_point_idx`. A job of the writer's own that did not fail is not in it: the
-# point is written when the save is acknowledged, and the job confirmed a little later.
-_LACKS_POINT = "w.stage = 'index' AND (w.backfill OR w.last_error IS NOT NULL)"
+# As in the index `job_missing_point_idx`. Other jobs in this stage miss nothing: a writer's own is confirmed
+# a little after its point was written, and one that cleans up has a point already.
+_LACKS_POINT = "w.stage = 'index' AND w.last_error IS NOT NULL"
 _LIST_INCOMPLETE = text(
     f"""
     SELECT g.id FROM index_generation g
@@ -184,7 +184,7 @@ async def note_failure(connection: AsyncConnection, jobs: Sequence[Job], reason:
 
 
 async def list_incomplete_generations(connection: AsyncConnection) -> frozenset[int]:
-    """Return the live generations that lack points of any tenant, because writing them failed or is to do."""
+    """Return the live generations that lack points of any tenant, because they could not be written."""
     return frozenset([row["id"] for row in await prepared.fetch(connection, _LIST_INCOMPLETE)])
 
 

@@ -82,7 +82,7 @@ Index(
     "job_missing_point_idx",
     job.c.generation,
     job.c.tenant,
-    postgresql_where=text("stage = 'index' AND (backfill OR last_error IS NOT NULL)"),
+    postgresql_where=text("stage = 'index' AND last_error IS NOT NULL"),
 )
 
 fleet_counter = Table(

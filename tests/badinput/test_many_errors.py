@@ -30,7 +30,7 @@ def test_no_body_has_many_more_errors_than_are_named(model: type[ApiModel]) -> N
     fields = [field.alias or name for name, field in model.model_fields.items()]
     bodies = [{name: value} for name in fields for value in VALUES]
     bodies += [{str(number): 1 for number in range(MANY)}, dict.fromkeys(fields, VALUES[0])]
-    assert all(_count_errors(model, body) <= 2 * MAX_VIOLATIONS for body in bodies)
+    assert all(_count_errors(model, body) <= 10 * MAX_VIOLATIONS < MANY for body in bodies)
 
 
 def _count_errors(model: type[ApiModel], body: Any) -> int:
@@ -55,7 +55,7 @@ def test_the_first_broken_rules_are_those_of_the_body() -> None:
 
 def test_rules_that_only_later_items_break_are_counted() -> None:
     with pytest.raises(ValidationError, match="breaks more than 100 rules"):
-        MemoryBody.model_validate({"content": "x", "tags": ["a"] * 50 + [1] * MANY})
+        MemoryBody.model_validate({"content": "x", "tags": ["a"] * MAX_VIOLATIONS + [1] * MANY})
 
 
 def test_of_a_list_of_objects_the_first_error_is_enough() -> None:

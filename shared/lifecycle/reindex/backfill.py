@@ -7,10 +7,13 @@ from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 
 
-async def backfill(resources: Resources, kind: RecordKind, generation: int) -> int:
+async def backfill(
+    resources: Resources, kind: RecordKind, generation: int, *, is_searched: bool = False
+) -> int:
     """Enqueue an index job for every record of a kind, and return how many.
 
-    Records that are written meanwhile get their jobs from their writers.
+    Records that are written meanwhile get their jobs from their writers. If the generation `is_searched`
+    already, searches lack these records until their jobs are done, and say so.
     """
     async with resources.postgres.across_tenants() as connection:
         tenants = await auth_queries.list_tenants(connection)
@@ -18,6 +21,10 @@ async def backfill(resources: Resources, kind: RecordKind, generation: int) -> i
     for tenant in tenants:
         async for page in KINDS[kind].pages(resources, tenant):
             async with resources.postgres.for_tenant(tenant) as connection:
-                await index_jobs.enqueue_index_jobs(connection, tenant, kind, page, generation=generation)
+                jobs = await index_jobs.enqueue_index_jobs(
+                    connection, tenant, kind, page, generation=generation
+                )
+                if is_searched:
+                    await index_jobs.note_failure(connection, jobs, "qdrant: the collection is new")
             job_count += len(page)
     return job_count

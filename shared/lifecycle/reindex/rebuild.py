@@ -167,7 +167,8 @@ async def create_collections(resources: Resources) -> None:
         ]
     for generation in current_generations:
         if await collections.create_collection(resources.qdrant, generation.collection, generation.dimension):
-            job_count = await backfill(resources, generation.kind, generation.id)
+            is_live = generation.state == "live"
+            job_count = await backfill(resources, generation.kind, generation.id, is_searched=is_live)
             log.info("collection_created", collection=generation.collection, rows=job_count)
         if generation.state == "live":
             alias = f"{resources.settings.prefix}_{generation.kind}"

@@ -7,7 +7,8 @@ import pytest
 from shared.foundation import config, errors
 from shared.foundation.stages import RecordKind
 from shared.jobs import index_jobs
-from shared.search.index import missing_points, points
+from shared.lifecycle.reindex import rebuild
+from shared.search.index import collections, missing_points, points
 from tests.conftest import Gateway, running_gateway
 from tests.integration.forgetting.test_stores import NOWHERE, finish, without
 from tests.journey.agent import Agent, Json
@@ -141,18 +142,21 @@ async def test_a_deletion_without_qdrant_leaves_nothing_to_be_missed(agent: Agen
 
 
 @pytest.mark.usefixtures("look_always")
-async def test_a_collection_that_is_filled_again_is_named_as_missing(agent: Agent, gateway: Gateway) -> None:
-    memory = await agent.save(TEXT)
-    await gateway.resources.index_writer.close()
-    generation = (await gateway.resources.search_index.live(RecordKind.MEMORY)).id
-    async with gateway.resources.postgres.for_tenant(agent.tenant) as connection:
-        versions = {memory["id"]: 1}
-        await index_jobs.enqueue_index_jobs(
-            connection, agent.tenant, RecordKind.MEMORY, versions, generation=generation
-        )
-    assert (await _search(agent))["degraded"] == ["index"]
+async def test_a_collection_that_was_lost_is_named_as_missing_until_it_is_filled_again(
+    agent: Agent, gateway: Gateway
+) -> None:
+    await agent.save(TEXT)
+    resources = gateway.resources
+    await resources.index_writer.close()
+    await collections.drop_collection(
+        resources.qdrant, (await resources.search_index.live(RecordKind.MEMORY)).collection
+    )
+    await rebuild.prepare_index(resources)
+    found = await _search(agent)
+    assert (found["results"], found["stages"], found["degraded"]) == ([], ["bm25"], ["index"])
     await finish(gateway)
-    assert (await _search(agent))["degraded"] == []
+    found = await _search(agent)
+    assert (len(found["results"]), found["degraded"]) == (1, [])
 
 
 async def test_a_save_is_answered_although_its_missing_point_cannot_be_noted(
