@@ -5,6 +5,7 @@ fsync, because tests kill processes but not the machine. Tests share no tenant, 
 cleaned up between them.
 """
 
+import asyncio
 import gc
 import json
 import os
@@ -20,6 +21,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import pytest_asyncio
+import uvloop
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadScopeScheduling
@@ -35,11 +37,22 @@ from shared.platform.resources import Resources
 from tests import shared_pool, state
 from tests.databases import copy_database, drop_database, run_in_thread, shorten_logins
 from tests.journey.agent import Agent
+from tests.long_form import IS_LONG
 from tests.memory_folder import memory_folder
 from tests.standins.models import ModelServer
 
+# The loop that serves in production: it saves a tenth of a test that makes requests.
+asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+
 # A machine that is shared, and a run that measures coverage, may pause any test for seconds.
-hypothesis_settings.register_profile("loci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Examples are the same in every run, so that none fails by chance; the long forms draw new ones.
+hypothesis_settings.register_profile(
+    "loci",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not IS_LONG,
+    database=None,
+)
 hypothesis_settings.load_profile("loci")
 
 # These tests start processes and measure times, so two of them at once would disturb each other.
@@ -113,7 +126,7 @@ def stores() -> Iterator[Stores]:
             yield addresses
         finally:
             for store in (qdrant, redis, postgres):
-                store.stop()
+                store.kill()  # their data goes with them
 
 
 def migrate(postgres_url: str) -> None:
@@ -165,6 +178,8 @@ def make_settings(
     """
     # To number its folders, `mktemp` lists them all: thousands by the end.
     folders = tmp_path_factory.mktemp("data")
+    addresses = {"redis_url": stores.redis_url, "qdrant_url": stores.qdrant_url}
+    usual = config.load(postgres_url=shared_url, **addresses)
 
     def make(*, apart: bool = False, **changes: Any) -> config.Settings:
         separate = {}
@@ -173,9 +188,10 @@ def make_settings(
             databases_apart.append(separate)
         data = folders / uuid4().hex
         data.mkdir()
-        common = {"data_dir": data, "postgres_url": shared_url}
-        values = {**common, **separate, **changes}
-        return config.load(redis_url=stores.redis_url, qdrant_url=stores.qdrant_url, **values)
+        if not separate and not changes:  # to read the settings takes longer than a request
+            return usual.model_copy(update={"data_dir": data})
+        common = {"data_dir": data, "postgres_url": shared_url, **addresses}
+        return config.load(**{**common, **separate, **changes})
 
     return make
 

@@ -40,6 +40,6 @@ async def copy_database(template_url: str, name: str) -> None:
     """Copy the migrated database. Nothing else may be connected to it, so no test uses it directly."""
     server = await asyncpg.connect(f"{template_url.rsplit('/', 1)[0]}/postgres")
     try:
-        await server.execute(f"CREATE DATABASE {name} TEMPLATE loci")
+        await server.execute(f"CREATE DATABASE {name} TEMPLATE loci STRATEGY file_copy")
     finally:
         await server.close()
