@@ -98,8 +98,19 @@ def _python_texts(path: Path) -> Iterator[tuple[int, str]]:
             for argument in node.args:
                 if isinstance(argument, ast.Constant) and re.fullmatch(r"\w+", str(argument.value)):
                     yield argument.lineno, str(argument.value)
-        if isinstance(node, ast.Constant) and _METRIC_OR_TASK.fullmatch(str(node.value)):
-            yield node.lineno, str(node.value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_name(node.value):
+            yield node.lineno, node.value
+
+
+@cache
+def _fields_with_a_name(kind: type[ast.AST]) -> list[str]:
+    names = {"id", "attr", "arg", "name", "asname", "module", "rest"}
+    return [field for field in kind._fields if field in names]
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text is the name of a metric or of a task."""
+    return _METRIC_OR_TASK.fullmatch(text) is not None
 
 
 def _called_name(call: ast.Call) -> str | None:
@@ -110,8 +121,8 @@ def _called_name(call: ast.Call) -> str | None:
 
 def _identifiers(node: ast.AST) -> Iterator[str]:
     """Yield the names in a node: of variables, attributes, arguments, functions, modules."""
-    for field in ("id", "attr", "arg", "name", "asname", "module", "rest"):
-        name = getattr(node, field, None)
+    for field in _fields_with_a_name(type(node)):
+        name = getattr(node, field)
         if isinstance(name, str):
             yield name
     if isinstance(node, ast.Global | ast.Nonlocal):
