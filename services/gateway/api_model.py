@@ -1,11 +1,24 @@
 """The base of every request body: unknown fields and text that the databases can't store are refused."""
 
-from typing import Annotated, Any, ClassVar, TypeVar
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    Strict,
+    ValidationError,
+    model_validator,
+)
 
 from shared.foundation import errors
 
+MAX_VIOLATIONS = 100
+"""So many broken rules of a body are named: it may break as many as it has values."""
+_FIRST_ITEMS = 20
 _UNSTORABLE = "must not contain NUL or lone surrogates"
 
 
@@ -16,23 +29,47 @@ class ApiModel(BaseModel):
         extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
     )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _require_storable(cls, data: Any) -> Any:
-        if not _is_storable(data):
+    def _check(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not _is_storable(cls._to_store(data)):
             raise ValueError(_UNSTORABLE)
+        try:
+            return handler(data)
+        except ValidationError as error:
+            if error.error_count() <= MAX_VIOLATIONS:
+                raise
+        # An error describes each broken rule when it is read, and half a million take seconds.
+        fields = cls.model_fields.items()
+        handler(_first_items(data, {field.alias or name for name, field in fields}))
+        raise ValueError(f"breaks more than {MAX_VIOLATIONS} rules")
+
+    @classmethod
+    def _to_store(cls, data: Any) -> Any:
+        """Return what is checked here of the data: whether the databases can store it."""
         return data
 
 
 class BatchApiModel(ApiModel):
     """Items that `parse` reads, each on its own. Only the keys of the whole are checked here."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _require_storable(cls, data: Any) -> Any:
-        if not _is_storable([*data] if isinstance(data, dict) else data):
-            raise ValueError(_UNSTORABLE)
+    def _to_store(cls, data: Any) -> Any:
+        return [*data] if isinstance(data, dict) else data
+
+
+def _first_items(data: Any, names: AbstractSet[str]) -> Any:
+    """Return a copy of an object with the fields of these names and a few others, each cut if it is long."""
+    if not isinstance(data, dict):
         return data
+    others = islice((key for key in data if key not in names), _FIRST_ITEMS)
+    return {key: _cut(data[key]) for key in (*(name for name in names if name in data), *others)}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dict(islice(value.items(), _FIRST_ITEMS))
+    return value[:_FIRST_ITEMS] if isinstance(value, list) else value
 
 
 def example(body: dict[str, Any]) -> ConfigDict:

@@ -59,7 +59,7 @@ from shared.platform.spend import price_lists
 
 _SUMMARY = "The memory of a fleet of agents: conversation, working memory and long-term memory in one API."
 # `transfer` and `memory_keys` come first, or `/v1/memories/export` would match `/v1/memories/{memory_id}`.
-# The routes with a key: those under /v1, and /mcp. They and refuse unknown query parameters.
+# The routes with a key: those under /v1, and /mcp. They refuse unknown and repeated query parameters.
 _ROUTES = (
     transfer,
     memory_keys,
@@ -98,7 +98,7 @@ _ROUTES = (
 async def _check_request(request: Request) -> None:
     """Raise an error for a request that no route takes. It is authenticated, or it would learn more."""
     refuse_in_batch(request)
-    query_parameters.refuse_unknown(request)
+    query_parameters.check(request)
     await media_types.require_json(request)
 
 

@@ -1,10 +1,13 @@
 """Run the operations of a batch: requests within a request, each through the routes as one of its own would.
 
 An operation passes the same checks of address, size, query, rights and conditions, and is counted under
-its route. It saves what a request costs on the wire, and the look-up of the key. It may not choose another
-key, contain a batch, wait, or be a request whose body or response is no JSON.
+its route. It saves what a request costs on the wire, and mostly the look-up of the key: that is repeated
+after a second, so that a key that is revoked ends the batch. An operation may not choose another key,
+contain a batch, wait, or be a request whose body or response is no JSON. The headers that choose for whom
+tools act count for an operation as they stand at the batch, unless it has its own.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from http import HTTPStatus
@@ -21,9 +24,10 @@ from starlette.types import ASGIApp, Message, Scope
 
 from services.gateway import errors as gateway_errors
 from services.gateway.api_model import ApiModel, example
-from services.gateway.dependencies import IN_BATCH
+from services.gateway.dependencies import IN_BATCH, authenticate_again
 from services.gateway.limits import MAX_BODY_BYTES, LimitMiddleware
 from services.gateway.metrics import MetricsMiddleware
+from services.gateway.tool_identity import CHOOSING
 from shared.foundation import errors
 from shared.foundation.exact_json import ExactJson
 from shared.foundation.scope import Caller
@@ -31,8 +35,10 @@ from shared.platform.idempotency.idempotent import IdempotencyKey
 
 PATH = "/v1/batch"
 _MAX_PATH = 8192
-_REQUEST_HEADERS = ("if-match", "if-none-match", "idempotency-key")
-_RESPONSE_HEADERS = frozenset({b"etag", b"retry-after", b"location", b"www-authenticate"})
+_KEY_SECONDS = 1.0
+"""After which the key of a batch is looked up again."""
+_REQUEST_HEADERS = ("if-match", "if-none-match", "idempotency-key", *CHOOSING)
+_RESPONSE_HEADERS = frozenset({b"allow", b"etag", b"retry-after", b"location", b"www-authenticate"})
 _NEW_PER_OPERATION = frozenset({"route", "endpoint", "path_params", "state", "headers", "extensions"})
 Run = Callable[["Operation", bytes, str | None], Awaitable[dict[str, Any]]]
 
@@ -59,7 +65,12 @@ class Operation(ApiModel):
         headers = {name.lower(): value for name, value in self.headers.items()}
         if not headers.keys() <= set(_REQUEST_HEADERS):
             raise errors.Invalid("headers", f"must be some of {', '.join(_REQUEST_HEADERS)}")
-        if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        if len(headers) < len(self.headers):
+            raise errors.Invalid("headers", "must be sent once each")
+        if not all(value.isprintable() for value in headers.values()):
+            raise errors.Invalid("headers", "must be printable")
+        # Ids may have any letters; what other headers may hold is ASCII.
+        if not all(value.isascii() for name, value in headers.items() if name not in CHOOSING):
             raise errors.Invalid("headers", "must be printable ASCII")
         return headers
 
@@ -89,6 +100,8 @@ def operation_runner(request: Request, caller: Caller) -> Run:
     not overtake it.
     """
     app: FastAPI = request.app
+    chosen = [(name, value) for name, value in request.headers.raw if name.decode("latin-1") in CHOOSING]
+    current_caller = _caller_now(request, caller)
     if not hasattr(app.state, "operations"):
         app.state.operations = _operations_app(app)
 
@@ -96,7 +109,8 @@ def operation_runner(request: Request, caller: Caller) -> Run:
         try:
             headers = ({"idempotency-key": key} if key else {}) | operation.checked_headers()
             scope = _scope_of(request.scope, operation, headers, len(body))
-            scope[IN_BATCH] = caller
+            scope["headers"] += [(name, value) for name, value in chosen if name.decode() not in headers]
+            scope[IN_BATCH] = await current_caller()
             result = await _call(app.state.operations, scope, body)
         except errors.LociError as error:
             problem = gateway_errors.problem_from_error(error)
@@ -106,6 +120,20 @@ def operation_runner(request: Request, caller: Caller) -> Run:
         return result
 
     return run
+
+
+def _caller_now(request: Request, caller: Caller) -> Callable[[], Awaitable[Caller]]:
+    """Return the function that returns the caller of a batch, as its key says from time to time."""
+    looked_up_at = time.monotonic()
+
+    async def current_caller() -> Caller:
+        nonlocal caller, looked_up_at
+        now = time.monotonic()
+        if now - looked_up_at >= _KEY_SECONDS:
+            caller, looked_up_at = await authenticate_again(request), now
+        return caller
+
+    return current_caller
 
 
 def key_of_operation(key: IdempotencyKey | None, position: int) -> str | None:

@@ -41,12 +41,19 @@ async def authenticate(
     It is the first that is checked of every request with a key.
     """
     caller: Caller | None = request.scope.get(IN_BATCH)
-    if caller is None:
-        if credentials is None:
-            raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
-        resources: Resources = request.app.state.resources
-        caller = await api_keys.authenticate(resources.postgres, credentials.credentials)
-    request.state.caller = caller
+    request.state.caller = caller or await _look_up(request, credentials)
+
+
+async def authenticate_again(request: Request) -> Caller:
+    """Return the caller of a long request as it is now. Raise errors.Unauthenticated for a revoked key."""
+    return await _look_up(request, await _bearer(request))
+
+
+async def _look_up(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
+    if credentials is None:
+        raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
+    resources: Resources = request.app.state.resources
+    return await api_keys.authenticate(resources.postgres, credentials.credentials)
 
 
 async def caller_of(request: Request) -> Caller:

@@ -8,13 +8,16 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.gateway.api_model import MAX_VIOLATIONS
 from services.gateway.responses import JsonResponse
 from shared.foundation import errors
 from shared.infra.telemetry.logs import error_location
 
 log = structlog.get_logger()
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _UNREADABLE_BODY = errors.Violation("body", "must be JSON in UTF-8, of ordinary depth and numbers")
 
 STATUS: dict[type[errors.LociError], HTTPStatus] = {
@@ -39,9 +42,6 @@ STATUS: dict[type[errors.LociError], HTTPStatus] = {
 
 MAX_TEXT_CHARS = 2000
 """What an error repeats of a request, such as an id that does not exist, may be of any length."""
-
-MAX_VIOLATIONS = 100
-"""So many broken rules of a body are named: it may break as many as it has values."""
 
 
 def install(app: FastAPI) -> None:
@@ -122,13 +122,26 @@ def _to_violation(details: Mapping[str, Any]) -> errors.Violation:
 
 
 async def _handle_http_exception(request: Request, error: Exception) -> JsonResponse:
-    del request
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == HTTPStatus.BAD_REQUEST:  # the framework raises it for a body that it can't read
         detail = f"{_UNREADABLE_BODY.field}: {_UNREADABLE_BODY.rule}"
         return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail, [_UNREADABLE_BODY])
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = ", ".join(_allowed_methods(request))
+        detail = f"{request.method} is no method of this path; it has {allowed}"
+        return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, detail, headers={"allow": allowed})
     return problem_response(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Return the methods of all routes of a path. The framework names those of one route alone."""
+    allowed = []
+    for method in _METHODS:
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            allowed.append(method)
+    return allowed
 
 
 def log_unexpected(error: Exception) -> None:

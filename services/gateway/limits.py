@@ -1,7 +1,8 @@
-"""Refuse oversized bodies and malformed addresses before a route is matched.
+"""Refuse oversized bodies, compressed ones and malformed addresses before a route is matched.
 
 A line break at the end of a path would be dropped when the route is matched, so that the request
-would address another record than the one it names.
+would address another record than the one it names. No body is decompressed: what it grows to would
+have to be limited too. The framework would call a compressed one no JSON.
 """
 
 from http import HTTPStatus
@@ -39,6 +40,9 @@ class LimitMiddleware(HttpMiddleware):
                 HTTPStatus.UNPROCESSABLE_ENTITY, f"{violation.field}: {violation.rule}", [violation]
             )
             await response(scope, receive, send)
+            return
+        if _is_coded(scope):
+            await _coded_response()(scope, receive, send)
             return
         limit = _body_limit(scope["method"], scope["path"])
         if _content_length(scope) > limit:
@@ -103,6 +107,24 @@ def _content_length(scope: Scope) -> int:
         if name == b"content-length" and value.isdigit():
             return int(value)
     return 0
+
+
+def _is_coded(scope: Scope) -> bool:
+    """Return whether a request has a body, and names a coding of it other than `identity`."""
+    values = [value for name, value in scope["headers"] if name == b"content-encoding"]
+    codings = {coding.strip() for coding in b",".join(values).lower().split(b",")} - {b"", b"identity"}
+    has_body = _content_length(scope) > 0 or any(name == b"transfer-encoding" for name, _ in scope["headers"])
+    return bool(codings) and has_body
+
+
+def _coded_response() -> JsonResponse:
+    violation = Violation("Content-Encoding", "must not be given: the body is read as it is sent")
+    return gateway_errors.problem_response(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        f"{violation.field}: {violation.rule}",
+        [violation],
+        {"accept-encoding": "identity"},
+    )
 
 
 def _too_large_response(limit: int) -> JsonResponse:

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from shared.foundation import errors
 
-_TYPE, _ENCODING = "Content-Type", "Content-Encoding"
+_TYPE = "Content-Type"
 _JSON = "application/json"
 
 
@@ -24,23 +24,19 @@ async def require_json(request: Request) -> None:
 
 
 async def require_lines(request: Request) -> None:
-    """Raise errors.WrongMediaType for lines that are sent as a form or compressed.
+    """Raise errors.WrongMediaType for lines that are sent as a form.
 
     Clients send lines under every other type, so none of them is refused.
     """
     if _parse(request.headers.get(_TYPE, "")).get_content_maintype() == "multipart":
         raise errors.WrongMediaType(_TYPE, "must be application/x-ndjson: the body is the lines, and no form")
-    if request.headers.get(_ENCODING, "identity").lower() != "identity":
-        raise errors.WrongMediaType(_ENCODING, "must not be given: the lines are read as they are sent")
 
 
 def require_zip(request: Request) -> None:
-    """Raise errors.WrongMediaType for an archive that is sent as a form, as JSON, or compressed once more."""
+    """Raise errors.WrongMediaType for an archive that is sent as a form or as JSON."""
     content_type = _parse(request.headers.get(_TYPE, ""))
     if content_type.get_content_maintype() == "multipart" or _is_json(request.headers.get(_TYPE, "")):
         raise errors.WrongMediaType(_TYPE, "must be application/zip: the body is the archive, and no form")
-    if request.headers.get(_ENCODING, "identity").lower() != "identity":
-        raise errors.WrongMediaType(_ENCODING, "must not be given: the archive is read as it is sent")
 
 
 def _is_json(content_type: str) -> bool:

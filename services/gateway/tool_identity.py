@@ -11,7 +11,8 @@ from services.gateway.tools.invocation import AGENT_HEADER, SESSION_HEADER, USER
 from shared.foundation import errors
 from shared.platform.idempotency.idempotent import IdempotencyKey
 
-_CHOOSING = {name.lower(): name for name in (AGENT_HEADER, USER_HEADER, SESSION_HEADER)}
+CHOOSING = {name.lower(): name for name in (AGENT_HEADER, USER_HEADER, SESSION_HEADER)}
+"""The headers by their names in lower case."""
 
 
 async def _identify(
@@ -38,8 +39,8 @@ def _sent_once(request: Request) -> dict[str, bytes]:
     headers: dict[str, bytes] = {}
     for raw_name, value in request.headers.raw:
         name = raw_name.decode("latin-1")
-        if name in headers and name in _CHOOSING:
-            raise errors.Invalid(_CHOOSING[name], "must be sent once")
+        if name in headers and name in CHOOSING:
+            raise errors.Invalid(CHOOSING[name], "must be sent once")
         headers[name] = value
     return headers
 

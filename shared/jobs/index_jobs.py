@@ -63,8 +63,33 @@ _CONFIRM_EMBEDDED = on_claimed_jobs(
 )
 _RESET_TO_INDEX = on_claimed_jobs(
     """
-    UPDATE job SET stage = 'index', lease_token = NULL, attempts = 0, run_at = now()
+    UPDATE job SET stage = 'index', lease_token = NULL, attempts = 0, run_at = now(),
+                   last_error = 'qdrant: its point is missing', reason_code = 'unavailable'
     FROM claimed WHERE job.id = claimed.id
+    """
+)
+_NOTE_FAILURE = text(
+    """
+    WITH failed AS (
+        SELECT w.id FROM job w JOIN unnest(:ids, :versions) AS f (id, version)
+          ON w.id = f.id AND w.version = f.version
+        WHERE w.stage = 'index' ORDER BY w.tenant, w.kind, w.record_id, w.generation FOR UPDATE OF w
+    )
+    UPDATE job SET last_error = :error, reason_code = 'unavailable' FROM failed WHERE job.id = failed.id
+    """
+).bindparams(bindparam("ids", type_=ARRAY(BigInteger)), bindparam("versions", type_=ARRAY(BigInteger)))
+# As in the index `job_missing_point_idx`. A job of the writer's own that did not fail is not in it: the
+# point is written when the save is acknowledged, and the job confirmed a little later.
+_LACKS_POINT = "w.stage = 'index' AND (w.backfill OR w.last_error IS NOT NULL)"
+_LIST_INCOMPLETE = text(
+    f"""
+    SELECT g.id FROM index_generation g
+    WHERE g.state = 'live' AND EXISTS (SELECT FROM job w WHERE w.generation = g.id AND {_LACKS_POINT})
+    """  # noqa: S608  (constants only)
+)
+_IS_INCOMPLETE = text(
+    f"""
+    SELECT FROM job w WHERE w.generation = :generation AND w.tenant = :tenant AND {_LACKS_POINT} LIMIT 1
     """
 )
 
@@ -146,6 +171,27 @@ async def confirm_embedded(connection: AsyncConnection, jobs: Sequence[Job]) -> 
 async def reset_to_index(connection: AsyncConnection, jobs: Sequence[Job]) -> None:
     """Move jobs back to the stage `index`, because the points that need vectors do not exist."""
     await connection.execute(_RESET_TO_INDEX, claim_parameters(jobs))
+
+
+async def note_failure(connection: AsyncConnection, jobs: Sequence[Job], reason: str) -> None:
+    """Note why the points of these jobs could not be written, with those in the stage `index`.
+
+    A claim stays valid: its worker may be about to write them.
+    """
+    ids, versions = [job.id for job in jobs], [job.version for job in jobs]
+    values = {"ids": ids, "versions": versions, "error": reason[:500]}
+    await prepared.fetch(connection, _NOTE_FAILURE, values)
+
+
+async def list_incomplete_generations(connection: AsyncConnection) -> frozenset[int]:
+    """Return the live generations that lack points of any tenant, because writing them failed or is to do."""
+    return frozenset([row["id"] for row in await prepared.fetch(connection, _LIST_INCOMPLETE)])
+
+
+async def is_incomplete(connection: AsyncConnection, tenant: str, generation: int) -> bool:
+    """Return whether a generation lacks points of a tenant."""
+    values = {"tenant": tenant, "generation": generation}
+    return bool(await prepared.fetch(connection, _IS_INCOMPLETE, values))
 
 
 async def find_unindexed(

@@ -78,6 +78,12 @@ Index(
     ),
 )
 Index("job_generation_idx", job.c.generation, postgresql_where=job.c.generation > 0)
+Index(
+    "job_missing_point_idx",
+    job.c.generation,
+    job.c.tenant,
+    postgresql_where=text("stage = 'index' AND (backfill OR last_error IS NOT NULL)"),
+)
 
 fleet_counter = Table(
     "fleet_counter",

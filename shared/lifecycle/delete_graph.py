@@ -1,5 +1,6 @@
 """Delete entities and triples of the graph with every copy; tombstones prevent their return by a dream."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -9,7 +10,7 @@ from shared.infra.postgres import transaction_time
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
-from shared.memory.graph import entity_queries, tombstones, triple_queries
+from shared.memory.graph import entity_queries, merged, tombstones, triple_queries
 from shared.memory.graph.entity import Entity
 from shared.memory.graph.invalidate import NO_TRIPLE
 from shared.memory.graph.read import NO_ENTITY
@@ -32,15 +33,24 @@ async def delete_entity(resources: Resources, caller: Caller, entity_id: str) ->
         owner = Owner(entity.agent_id, entity.user_id)
         if not _require_writable(caller, owner, NO_ENTITY):
             return False
-        await delete_entity_rows(connection, entity)
+        dropped_ids = await merged.list_dropped(connection, entity)
+        dropped = [await entity_queries.get(connection, entity.tenant, id_, lock=True) for id_ in dropped_ids]
+        ids = [item.id for item in dropped if item is not None and item.is_merged]
+        await delete_entity_rows(connection, entity, ids)
     return True
 
 
-async def delete_entity_rows(connection: AsyncConnection, entity: Entity) -> None:
-    """Delete a locked entity with its triples, and store tombstones of its names."""
+async def delete_entity_rows(
+    connection: AsyncConnection, entity: Entity, dropped_ids: Sequence[str] = ()
+) -> None:
+    """Delete a locked entity with its triples, and store tombstones of its names.
+
+    `dropped_ids` are of locked entities that were merged into it: it has what they say, and else an undo of
+    the merge would bring that back.
+    """
     rows = Deletion(entity.tenant)
-    await deletion.add_entities(connection, rows, [entity.id])
-    await tombstones.add(connection, entity.scope, [(name,) for name in (entity.name, *entity.aliases)])
+    await deletion.add_entities(connection, rows, [entity.id, *dropped_ids])
+    await tombstones.add(connection, entity.scope, [(name,) for name in entity.names])
     await deletion.carry_out(connection, rows)
 
 
@@ -53,17 +63,34 @@ async def delete_triple(resources: Resources, caller: Caller, triple_id: str) ->
             return False
         if not _require_writable(caller, Owner(triple.agent_id, triple.user_id), NO_TRIPLE):
             return False
-        await delete_triple_rows(connection, triple)
+        await delete_triple_rows(connection, triple, await _lock_moved(connection, triple))
     return True
 
 
-async def delete_triple_rows(connection: AsyncConnection, triple: Triple, *, entombs: bool = True) -> None:
-    """Delete a locked triple, and store a tombstone of what it says unless it may be said by a dream yet."""
+async def _lock_moved(connection: AsyncConnection, triple: Triple) -> list[Triple]:
+    """Lock and return the triples that said this of entities that were merged into its own."""
+    if triple.expired_at is not None:
+        return []
+    ids = [id_ for id_ in (triple.subject_id, triple.object_id) if id_ is not None]
+    ends = await entity_queries.list_by_ids(connection, triple.tenant, ids)
+    same = {id_: [id_, *await merged.list_dropped(connection, entity)] for id_, entity in ends.items()}
+    object_ids = same[triple.object_id] if triple.object_id is not None else []
+    return await triple_queries.lock_moved(connection, triple, same[triple.subject_id], object_ids)
+
+
+async def delete_triple_rows(
+    connection: AsyncConnection, triple: Triple, moved: Sequence[Triple] = (), *, entombs: bool = True
+) -> None:
+    """Delete a locked triple, and store a tombstone of what it says unless it may be said by a dream yet.
+
+    `moved` are locked triples that said it before entities were merged, and that an undo would bring back.
+    """
     rows = Deletion(triple.tenant)
-    deletion.add_triples(rows, [triple.id])
+    same = [triple, *moved]
+    deletion.add_triples(rows, [item.id for item in same])
     if entombs:
-        words = (triple.subject, triple.predicate, triple.object)
-        await tombstones.add(connection, triple.scope, [words])
+        words = [(item.subject, item.predicate, item.object) for item in same]
+        await tombstones.add(connection, triple.scope, words)
     await deletion.carry_out(connection, rows)
 
 

@@ -19,6 +19,7 @@ from shared.infra.postgres import Postgres
 from shared.infra.qdrant import Qdrant
 from shared.infra.redis import open_redis
 from shared.search.index.client import SearchIndex
+from shared.search.index.missing_points import MissingPoints
 from shared.search.index.writer import IndexWriter
 
 
@@ -56,10 +57,12 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
                 closing.push_async_callback(client.close)
         publisher = TaskPublisher(settings)
         closing.callback(publisher.close)
-        writer = IndexWriter(postgres, qdrant, publisher)
+        missing_points = MissingPoints(postgres)
+        writer = IndexWriter(postgres, qdrant, publisher, missing_points)
         closing.push_async_callback(writer.close)
         index = SearchIndex(
-            postgres, qdrant, embedder, settings.search_candidates, settings.search_recent_seconds
+            *(postgres, qdrant, embedder, settings.search_candidates, settings.search_recent_seconds),
+            missing_points,
         )
         yield Resources(
             settings=settings,

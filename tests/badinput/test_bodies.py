@@ -184,6 +184,34 @@ async def test_lines_are_taken_under_any_type_but_neither_as_a_form_nor_compress
         assert (form.status_code, compressed.status_code) == (415, 415)
 
 
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "identity, gzip", "utf-8"])
+async def test_a_coded_body_is_a_415_on_every_route(gateway: CheckedGateway, coding: str) -> None:
+    paths: dict[str, Any] = (await gateway.client.get("/openapi.json")).json()["paths"]
+    routes = [
+        (method, path)
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if "requestBody" in operation
+    ]
+    assert len(routes) > 50
+    headers = {"content-encoding": coding, **JSON}
+    async with gateway.unchanged():
+        for method, path in routes:
+            address = re.sub(r"\{[^}]*\}", "7", path)
+            response = await gateway.client.request(
+                method, address, content=gzip.compress(b"{}"), headers=headers
+            )
+            assert problem.names_violation(response, "Content-Encoding", "must not be given"), address
+            assert (response.status_code, response.headers["accept-encoding"]) == (415, "identity")
+
+
+@pytest.mark.parametrize("coding", ["identity", "Identity", ""])
+async def test_a_body_that_is_named_as_not_coded_is_read(gateway: CheckedGateway, coding: str) -> None:
+    headers = {"content-encoding": coding, **JSON}
+    response = await gateway.client.post(MEMORIES, content=b'{"content": "plain"}', headers=headers)
+    assert response.status_code == 201, response.text
+
+
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/v1/nothing"), ("PUT", MEMORIES), ("TRACE", "/healthz")]
 )

@@ -52,6 +52,44 @@ async def test_declared_query_parameters_are_not_unknown(gateway: CheckedGateway
         assert "no query parameter" not in response.text, f"{method} {path}"
 
 
+async def test_a_repeated_query_parameter_is_refused_by_name_unless_it_is_a_list(
+    gateway: CheckedGateway,
+) -> None:
+    lists = set()
+    async with gateway.unchanged():
+        for method, path, declared in ROUTES:
+            for name in declared:
+                response = await gateway.send(method, _filled(path), {}, params=[(name, "1"), (name, "1")])
+                if response.status_code == 422 and problem.names_violation(response, name, "given once"):
+                    continue
+                lists.add((method, path, name))
+    assert lists == {
+        ("GET", "/v1/memories", "tag"),
+        ("GET", "/v1/memories", "metadata"),
+        ("GET", "/v1/sessions", "metadata"),
+    }
+    response = await gateway.client.get("/v1/memories", params=[("limit", "1"), ("limit", "2")])
+    assert problem.names_violation(response, "limit", "must be given once")
+    assert (await gateway.client.get("/v1/memories", params=[("tag", "a"), ("tag", "b")])).status_code == 200
+
+
+async def test_a_path_names_all_of_its_methods_to_a_request_with_another_one(gateway: CheckedGateway) -> None:
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+    async with gateway.unchanged():
+        for path in {path for _, path, _ in ROUTES}:
+            responses = {
+                # Where there is such a method, the parameter is refused, and nothing is done.
+                method: await gateway.send(method, _filled(path), params={_UNKNOWN: "red"})
+                for method in methods
+            }
+            refused = [method for method in methods if responses[method].status_code == 405]
+            assert "OPTIONS" in refused
+            allowed = ", ".join(sorted(set(methods) - set(refused)))
+            for method in refused:
+                assert responses[method].headers["allow"] == allowed, f"{method} {path}"
+                assert allowed in problem.parse_problem(responses[method])["detail"]
+
+
 async def test_a_misspelt_filter_does_not_list_everything(gateway: CheckedGateway) -> None:
     await gateway.client.post("/v1/memories", json={"content": "The gate is open.", "tags": ["door"]})
     response = await gateway.client.get("/v1/memories", params={"tags": "window"})

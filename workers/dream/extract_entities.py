@@ -14,7 +14,7 @@ from shared.dreams.verification.graph_check import Checked, Shown
 from shared.dreams.verification.graph_plan import GraphPlan, Source
 from shared.foundation import errors, prompt_size
 from shared.foundation.prompt_safety import single_line
-from shared.memory.graph import entity_queries
+from shared.memory.graph import match_queries
 from shared.memory.graph.entity import Entity
 from shared.memory.longterm.memory import Memory
 from shared.search.text import tokenizer
@@ -140,7 +140,7 @@ async def _known_entities(context: PassContext, prompt_text: str) -> list[Entity
     """Return the entities that a prompt names; the run sees the common ones and those of its user."""
     words = tokenizer.words(prompt_text)
     async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        return await entity_queries.list_named_in(connection, context.run.scope, words, None, _MAX_KNOWN)
+        return await match_queries.list_named_in(connection, context.run.scope, words, None, _MAX_KNOWN)
 
 
 def _entity_line(label: str, entity: Entity) -> str:

@@ -58,7 +58,7 @@ async def load(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) ->
 def _forms(entity: Entity) -> Iterable[str]:
     """Return the names of an entity, and runs of their words, as names are compared."""
     forms: dict[str, None] = {}
-    for name in (entity.name, *entity.aliases):
+    for name in entity.names:
         folded = names.fold(name)
         spaced = names.fold(_CAMEL_CASE.sub(" ", name))
         forms |= dict.fromkeys([folded, spaced, folded.replace(" ", "")])

@@ -4,6 +4,7 @@ The model is shown the turns that this pass has not read, a few before them, and
 decides what of its answer is stored (`shared/dreams/verification/fact_check.py`).
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -127,7 +128,8 @@ class _Mining:
         shown = self._shown(part, known)
         self._shown_memories |= {memory.id for memory in known} & shown.memories.keys()
         reply = await self._context.ask(facts.DIRECTIVE, facts.render_prompt(shown, self._turn_tokens))
-        self._found.add(*facts.read_reply(reply.text, shown))
+        # Long turns take seconds to read: other work of the process goes on meanwhile.
+        self._found.add(*await asyncio.to_thread(facts.read_reply, reply.text, shown))
         return shown
 
     def _shown(self, part: Sequence[Turn], known: Sequence[Memory]) -> ShownConversation:

@@ -17,6 +17,9 @@ you no orders.
 
 Answer with one JSON object and nothing else: {"summary": "…"}"""
 
+_MIN_INSIGHT_TOKENS = 50
+"""An insight is shortened to no less: of many long ones, the first are left out then."""
+
 REPLY_SCHEMA = object_of(summary=TEXT)
 
 
@@ -37,6 +40,28 @@ def user_prompt(
     if insights:
         conversation["insights"] = list(insights)
     return json.dumps(conversation, ensure_ascii=False)
+
+
+def fitting_insights(insights: Sequence[str], max_tokens: int) -> list[str]:
+    """Return the last of these insights that together have at most `max_tokens`, in their order.
+
+    If there are too many tokens, long ones are shortened at first.
+    """
+    if sum(map(tokens_of_insight, insights)) > max_tokens:
+        most = max(_MIN_INSIGHT_TOKENS, max_tokens // len(insights))
+        insights = [prompt_size.shorten(insight, most) for insight in insights]
+    kept_insights: list[str] = []
+    for insight in reversed(insights):
+        max_tokens -= tokens_of_insight(insight)
+        if max_tokens < 0:
+            break
+        kept_insights.insert(0, insight)
+    return kept_insights
+
+
+def tokens_of_insight(insight: str) -> int:
+    """Return about how many tokens an insight adds to a prompt."""
+    return prompt_size.tokens_of(json.dumps(insight, ensure_ascii=False))
 
 
 def tokens_of_turn(turn: Turn) -> int:

@@ -16,6 +16,8 @@ from workers.summary import conversation_part, prompt
 
 DIRECTIVE = "summary"
 MAX_HALVINGS = 5
+_INSIGHTS_SHARE = 4
+"""Of the room for turns, insights have this part at most: 64 long ones may be more than a prompt."""
 _FORMAT_TOKENS = 100
 """Of the JSON around the turns, and of the names of its fields."""
 
@@ -37,20 +39,28 @@ async def _open(resources: Resources, model: LanguageModel, due: DueSummary) -> 
     async with resources.postgres.for_tenant(tenant) as connection:
         directive = await resolve.resolve(connection, resources.settings, tenant, DIRECTIVE)
     system = prompt.system_prompt(directive.text)
-    so_far = prompt.user_prompt(due.text_so_far, [], due.insights, 0)
-    used_tokens = prompt_size.tokens_of(system) + prompt_size.tokens_of(so_far) + _FORMAT_TOKENS
-    max_tokens = max(1, model.max_prompt_tokens - used_tokens)
-    return _SummaryWriter(resources, model, due, system, max_tokens)
+    room = max(1, model.max_prompt_tokens - prompt_size.tokens_of(system) - _FORMAT_TOKENS)
+    # It may have been written for a model with more room.
+    text_so_far = due.text_so_far and prompt_size.shorten(due.text_so_far, room // 2)
+    room -= prompt_size.tokens_of(prompt.user_prompt(text_so_far, [], [], 0))
+    insights = prompt.fitting_insights(due.insights, room // _INSIGHTS_SHARE)
+    used_tokens = sum(map(prompt.tokens_of_insight, insights))
+    return _SummaryWriter(resources, model, due, system, text_so_far, insights, max(1, room - used_tokens))
 
 
 @dataclass(frozen=True, slots=True)
 class _SummaryWriter:
-    """What is summarised, the model that does it, its rules, and how many tokens the turns may have."""
+    """What is summarised, the model that does it, its rules, and how many tokens the turns may have.
+
+    The summary so far and the insights are those of `due`, as far as they fit.
+    """
 
     resources: Resources
     model: LanguageModel
     due: DueSummary
     system: str
+    text_so_far: str | None
+    insights: Sequence[str]
     max_tokens: int
 
     async def write(self, turns: Sequence[Turn]) -> SessionSummary:
@@ -80,7 +90,7 @@ class _SummaryWriter:
     async def _ask(self, turns: Sequence[Turn], max_tokens: int) -> SessionSummary:
         session, standing = self.due.session, self.due.standing
         payer = Payer(session.tenant, session.agent_id, session.user_id, Purpose.SUMMARY)
-        user = prompt.user_prompt(self.due.text_so_far, turns, self.due.insights, max_tokens)
+        user = prompt.user_prompt(self.text_so_far, turns, self.insights, max_tokens)
         reply = await metered_calls.complete(
             self.resources, self.model, payer, self.system, user, prompt.REPLY_SCHEMA
         )

@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Count, Flag, example
@@ -66,7 +66,7 @@ class PlaybookBody(_PlacedBody):
 
     flow_dact: str
     slots: dict[str, Any] = {}
-    tool_calls: list[ToolCallBody]
+    tool_calls: Annotated[list[ToolCallBody], FailFast()]
     outcome: Annotated[
         str, Field(description="completed, success, failure, uncertain or invalid, in any case.")
     ]

@@ -107,7 +107,10 @@ async def promote_snippets(
     body: PromotionBody,
     idempotency_key: IdempotencyKeyDep,
 ) -> JsonResponse:
-    """Promote snippets to memories of the session's scope, or to the tenant's business context."""
+    """Promote snippets to memories of the session's scope, or to the tenant's business context.
+
+    A copy of a playbook is promoted only if it is named: what was made from it stays when the playbook goes.
+    """
     request = promote.Request(body.ids, body.to, body.reason).validated()
     return JsonResponse(await promote.promote(resources, caller, session_id, request, idempotency_key))
 

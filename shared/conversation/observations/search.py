@@ -14,9 +14,10 @@ from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
 from shared.search.index import filters
-from shared.search.index.client import Hit, IndexHits, IndexQuery
+from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
+from shared.search.index.hits import Hit
 from shared.search.index.widening import search_until_enough
 from shared.search.ranking.candidate import ScoredCandidate
 from shared.search.ranking.rank import Ranking

@@ -19,7 +19,7 @@ from shared.infra import redis as redis_client
 from shared.platform.resources import Resources
 
 FAMILY = declare_store("redis", "scratchpad", Subject.SESSION, reason="deleted with its session")
-_HIDDEN = ("slot", "revision")
+_HIDDEN = ("slot", "revision", "playbook_id")
 log = structlog.get_logger()
 
 

@@ -21,11 +21,13 @@ _NEXT_REVISION = """
     SELECT greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, max(revision) + 1) AS revision
     FROM scratchpad_snippet WHERE tenant = :tenant AND session_id = :session_id
 """
+# `updated_at` is the time of the clock, and not of the transaction, which may have waited for the session: a
+# summary asks what was noted since the one before had read the scratchpad, under the same lock.
 # A free slot, else that of the promoted snippet that was used least recently, else of any.
 _PLACE = text(
     f"""
-    INSERT INTO scratchpad_snippet (tenant, session_id, slot, id, content, playbook_id, revision)
-    SELECT :tenant, :session_id, chosen.slot, :id, :content, :playbook_id, next.revision
+    INSERT INTO scratchpad_snippet (tenant, session_id, slot, id, content, playbook_id, revision, updated_at)
+    SELECT :tenant, :session_id, chosen.slot, :id, :content, :playbook_id, next.revision, clock_timestamp()
     FROM (
         SELECT slots.slot
         FROM generate_series(1, {MAX_SNIPPETS}) AS slots (slot)
@@ -37,7 +39,7 @@ _PLACE = text(
     ON CONFLICT (tenant, session_id, slot) DO UPDATE
         SET id = excluded.id, content = excluded.content, playbook_id = excluded.playbook_id,
             revision = excluded.revision, count = 1, promoted_at = NULL, created_at = now(),
-            updated_at = now()
+            updated_at = excluded.updated_at
     RETURNING *
     """  # noqa: S608  (constants only)
 ).bindparams(bindparam("playbook_id", type_=Text))
@@ -53,7 +55,8 @@ _IDS = bindparam("ids", type_=ARRAY(Text))
 _TOUCH = text(_USE.format(more="", next_revision=_NEXT_REVISION)).bindparams(_IDS)
 _COUNT_AGAIN = text(
     _USE.format(
-        more=", count = least(s.count, 2147483646) + 1, updated_at = now()", next_revision=_NEXT_REVISION
+        more=", count = least(s.count, 2147483646) + 1, updated_at = clock_timestamp()",
+        next_revision=_NEXT_REVISION,
     )
 ).bindparams(_IDS)
 _PROMOTE = text(

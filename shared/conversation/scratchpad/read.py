@@ -41,6 +41,10 @@ async def _find(resources: Resources, caller: Caller, session_id: str, query: st
 
 
 async def read_insights(connection: AsyncConnection, session: Session, since: datetime | None) -> list[str]:
-    """Return what was noted in a session since a moment, oldest first, for its summary; all for None."""
+    """Return what the agent has noted since a moment, oldest first, for the summary; all for None.
+
+    Copies of playbooks are left out: they go with their originals, and a summary would keep what they say.
+    """
     snippets = await queries.list_snippets(connection, session.tenant, session.id)
-    return [snippet.content for snippet in snippets if since is None or snippet.updated_at > since]
+    notes = [snippet for snippet in snippets if snippet.is_own_note]
+    return [note.content for note in notes if since is None or note.updated_at > since]

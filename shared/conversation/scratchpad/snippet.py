@@ -17,7 +17,8 @@ MAX_CONTENT = 4000
 class Snippet(BaseModel):
     """A snippet. `count` says how often it was written; `promoted_at` is set once its text is kept elsewhere.
 
-    `revision` grows with every use, so that the snippet with the lowest is the least recently used.
+    `revision` grows with every use, so that the snippet with the lowest is the least recently used. One that
+    repeats a playbook names it: the copy goes with its original, so nothing that stays may be made from it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,6 +32,20 @@ class Snippet(BaseModel):
     session_id: str
     slot: int = Field(exclude=True)
     revision: int = Field(exclude=True)
+    playbook_id: str | None = Field(default=None, exclude=True)
+
+    @property
+    def is_own_note(self) -> bool:
+        """Whether the agent has noted it, and not a search for playbooks."""
+        return self.playbook_id is None
+
+    @property
+    def is_to_examine(self) -> bool:
+        """Whether a promotion that names no snippets examines it: what was promoted before is kept already.
+
+        A copy of a playbook goes with its original, and a playbook is not lost when the copy is evicted.
+        """
+        return self.promoted_at is None and self.is_own_note
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Snippet":

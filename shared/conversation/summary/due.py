@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -18,13 +19,14 @@ from shared.foundation.config import Settings
 class DueSummary:
     """A session, its summary so far, and the number `before` which all turns are to be in the next one.
 
-    `insights` are what the agent has noted since the summary was written.
+    `insights` are what the agent has noted from the summary so far until `read_at`.
     """
 
     session: Session
     standing: SessionSummary | None
     before: int
     insights: Sequence[str]
+    read_at: datetime
 
     @property
     def after(self) -> int:
@@ -44,9 +46,9 @@ async def find_due(connection: AsyncConnection, settings: Settings, session: Ses
     """
     before = await window_start.due_start(connection, settings, session)
     standing = await queries.find(connection, session.tenant, session.id)
-    written_at = await queries.find_written_at(connection, session)
-    insights = await read_insights(connection, session, written_at)
-    due = DueSummary(session, standing, before, tuple(insights))
+    last_read_at, read_at = await queries.find_times(connection, session)
+    insights = await read_insights(connection, session, last_read_at)
+    due = DueSummary(session, standing, before, tuple(insights), read_at)
     if standing is not None and len(insights) >= MANY_SNIPPETS:
         return due
     return due if await queries.has_turns(connection, session, due.after, before) else None

@@ -22,18 +22,19 @@ async def find(connection: AsyncConnection, tenant: str, session_id: str) -> Ses
     return None if row is None else SessionSummary.from_row(row)
 
 
-async def find_written_at(connection: AsyncConnection, session: Session) -> datetime | None:
-    """Return when the summary of a session was last written, or None without one."""
+async def find_times(connection: AsyncConnection, session: Session) -> tuple[datetime | None, datetime]:
+    """Return when the session was last read for its summary, or None without one, and the time now."""
     where = (tenant_filter(session_summary, session.tenant), session_summary.c.session_id == session.id)
-    written_at: datetime | None = await connection.scalar(select(session_summary.c.updated_at).where(*where))
-    return written_at
+    read_at = select(session_summary.c.updated_at).where(*where).scalar_subquery()
+    row = (await connection.execute(select(read_at, func.clock_timestamp()))).one()
+    return row[0], row[1]
 
 
-async def save(connection: AsyncConnection, tenant: str, summary: SessionSummary) -> None:
-    """Store the summary of a locked session in place of the one before."""
-    fields = {name: getattr(summary, name) for name in SessionSummary.__slots__}
+async def save(connection: AsyncConnection, tenant: str, summary: SessionSummary, read_at: datetime) -> None:
+    """Store the summary of a locked session, as it was read at a time, in place of the one before."""
+    fields = {name: getattr(summary, name) for name in SessionSummary.__slots__} | {"updated_at": read_at}
     statement = insert(session_summary).values(tenant=tenant, **fields)
-    changed = {name: statement.excluded[name] for name in fields} | {"updated_at": func.now()}
+    changed = {name: statement.excluded[name] for name in fields}
     key = list(session_summary.primary_key)
     await connection.execute(statement.on_conflict_do_update(index_elements=key, set_=changed))
 

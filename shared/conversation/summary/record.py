@@ -27,7 +27,7 @@ async def record(
     If the summary has only a part of what was due, the window starts behind that part: every turn is in the
     summary, or it is replayed.
     """
-    await queries.save(connection, session.tenant, summary)
+    await queries.save(connection, session.tenant, summary, due.read_at)
     is_complete = not await queries.has_turns(connection, session, summary.last_seq, due.before)
     start = max(session.window_start, due.before if is_complete else summary.last_seq + 1)
     if start != session.window_start:

@@ -28,6 +28,7 @@ session_summary = Table(
     ),
     Column("model", Text, nullable=False, info=no_content("the name of a model")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    # When the session was read for it. What is noted while the model writes is later, and in the next one.
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("tenant", "session_id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),

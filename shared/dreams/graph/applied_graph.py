@@ -12,8 +12,6 @@ from shared.foundation.scope import Scope
 from shared.memory.graph.entity import Entity
 
 CREATED, WIDENED, INVALIDATED = "created", "widened", "invalidated"
-MERGED = "merged"
-"""The reason of what has gone to another entity, or has come from one."""
 
 
 @dataclass(slots=True)

@@ -5,13 +5,14 @@ what is stale, or has gone to another entity, is invalidated. Each change is rec
 replaced, for undo.
 """
 
+from collections.abc import Mapping, Sequence
+
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.graph import merge, queries
 from shared.dreams.graph.applied_graph import (
     CREATED,
     INVALIDATED,
-    MERGED,
     WIDENED,
     AppliedGraph,
     GraphPass,
@@ -22,9 +23,7 @@ from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
 from shared.foundation.scope import Scope
 from shared.lifecycle import closed_facts
-from shared.memory.graph import entity_queries, review_queries, save, tombstones, triple_queries
-from shared.memory.graph.entity import Entity, EntityDraft, join_aliases
-from shared.memory.graph.names import fold
+from shared.memory.graph import entity_queries, merged, review_queries, save, tombstones, triple_queries
 from shared.memory.graph.triple import Triple
 
 
@@ -48,14 +47,15 @@ async def apply(
 
 async def _draw(pass_: GraphPass, changes: GraphChanges) -> None:
     """Add what was extracted, but for what a caller has deleted."""
-    deleted = await _deleted(pass_.connection, pass_.scope, changes)
+    known = await _known_names(pass_, changes)
+    deleted = await _deleted(pass_, changes, known)
     for entity in changes.entities:
-        if {(fold(item),) for item in (entity.draft.name, *entity.draft.aliases)} & deleted:
+        if {(name,) for name in (entity.draft.name, *entity.draft.aliases)} & deleted:
             pass_.skip(RejectionCode.FORGOTTEN, "entity")
         else:
             await _apply_entity(pass_, entity)
     for triple in changes.triples:
-        if set(_words_of(triple)) & deleted:
+        if _words_of(triple, known) & deleted:
             pass_.skip(RejectionCode.FORGOTTEN, "triple")
         else:
             await _apply_triple(pass_, triple)
@@ -73,26 +73,34 @@ async def _close_facts(pass_: GraphPass, changes: GraphChanges) -> None:
         pass_.note(INVALIDATED, "triple", fact.triple_id, reason=reason, after=after)
 
 
-async def _deleted(connection: AsyncConnection, scope: Scope, changes: GraphChanges) -> set[tuple[str, ...]]:
-    """Return what of the proposed names and triples a caller has deleted, in folded words."""
-    proposed: set[tuple[str, ...]] = {
-        (fold(name),) for item in changes.entities for name in (item.draft.name, *item.draft.aliases)
-    }
-    proposed |= {words for item in changes.triples for words in _words_of(item)}
+async def _known_names(pass_: GraphPass, changes: GraphChanges) -> dict[str, list[str]]:
+    """Return all names of the entities that the proposed triples name, by the names given."""
+    drafts = [item.draft for item in changes.triples]
+    named = {name for draft in drafts for name in (draft.subject, draft.object) if name is not None}
+    return await tombstones.known_names(pass_.connection, pass_.scope, named)
+
+
+async def _deleted(
+    pass_: GraphPass, changes: GraphChanges, known: Mapping[str, Sequence[str]]
+) -> set[tombstones.Words]:
+    """Return what of the proposed names and triples a caller has deleted."""
+    proposed: set[tombstones.Words] = {words for item in changes.triples for words in _words_of(item, known)}
+    for item in changes.entities:
+        proposed |= {(name,) for name in (item.draft.name, *item.draft.aliases)}
     if not proposed:
         return set()
-    return await tombstones.find_deleted(connection, scope, proposed)
+    return await tombstones.find_deleted(pass_.connection, pass_.scope, proposed)
 
 
-def _words_of(triple: ExtractedTriple) -> list[tuple[str, ...]]:
+def _words_of(triple: ExtractedTriple, known: Mapping[str, Sequence[str]]) -> set[tombstones.Words]:
     draft = triple.draft
-    subject, object_ = fold(draft.subject), fold(draft.object or draft.literal or "")
-    return [(subject,), (object_,), (subject, fold(draft.predicate), object_)]
+    object_ = draft.object or draft.literal or ""
+    return tombstones.words_of_triple(draft.subject, draft.predicate, object_, known)
 
 
 async def _apply_entity(pass_: GraphPass, extracted: ExtractedEntity) -> None:
     connection, scope = pass_.connection, pass_.scope
-    draft, before = await _kept_after_merge(pass_, extracted.draft)
+    draft, before = await merged.lock_named(connection, scope, extracted.draft)
     try:
         after = await save.upsert_entity(connection, scope, draft, derived=True)
     except errors.LimitReached:
@@ -103,20 +111,6 @@ async def _apply_entity(pass_: GraphPass, extracted: ExtractedEntity) -> None:
         pass_.note(CREATED, "entity", after.id)
     elif after != before:
         pass_.note(WIDENED, "entity", after.id, before=state_of(before), after=state_of(after))
-
-
-async def _kept_after_merge(pass_: GraphPass, draft: EntityDraft) -> tuple[EntityDraft, Entity | None]:
-    """Return the locked entity of a draft's name; if it went to another one, that one under its own name."""
-    connection, scope = pass_.connection, pass_.scope
-    before = await entity_queries.lock_named(connection, scope, draft.name)
-    if before is None or before.expired_at is None or before.reason != MERGED:
-        return draft, before
-    id_ = (await entity_queries.resolve_names(connection, scope, [draft.name]))[fold(draft.name)]
-    kept = await entity_queries.get(connection, scope.tenant, id_, lock=True)
-    if kept is None or kept.expired_at is not None or kept.scope != scope:
-        return draft, before
-    aliases = join_aliases(kept.name, [draft.name, *draft.aliases])
-    return draft.model_copy(update={"name": kept.name, "aliases": aliases}), kept
 
 
 async def _apply_triple(pass_: GraphPass, extracted: ExtractedTriple) -> None:

@@ -8,12 +8,12 @@ undo.
 from collections.abc import Sequence
 from typing import Any
 
-from shared.dreams.graph.applied_graph import CREATED, INVALIDATED, MERGED, WIDENED, GraphPass, state_of
+from shared.dreams.graph.applied_graph import CREATED, INVALIDATED, WIDENED, GraphPass, state_of
 from shared.dreams.verification.graph_changes import EntityMerge
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
 from shared.memory.graph import entity_queries, review_queries, save, triple_queries
-from shared.memory.graph.entity import Entity, EntityDraft, EntityType, join_aliases
+from shared.memory.graph.entity import MERGED, Entity, EntityDraft, EntityType, join_aliases
 from shared.memory.graph.save import Ends
 from shared.memory.graph.triple import Triple, TripleDraft, TripleSource
 
@@ -54,7 +54,7 @@ async def _widen(pass_: GraphPass, kept: Entity, dropped: Entity) -> bool:
     draft = EntityDraft(
         name=kept.name,
         type=dropped.type if kept.type is EntityType.TOPIC else None,
-        aliases=join_aliases(kept.name, [dropped.name, *dropped.aliases]),
+        aliases=join_aliases(kept.name, dropped.names),
         metadata=dropped.metadata | kept.metadata,
     )
     try:

@@ -11,10 +11,10 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.dreams.graph.applied_graph import CREATED, MERGED, WIDENED, state_of
+from shared.dreams.graph.applied_graph import CREATED, WIDENED, state_of
 from shared.lifecycle import delete_graph
 from shared.memory.graph import entity_queries, source_queries, triple_queries
-from shared.memory.graph.entity import Entity
+from shared.memory.graph.entity import MERGED, Entity
 from shared.memory.graph.triple import Triple, TripleSource
 
 Change = dict[str, Any]

@@ -53,7 +53,7 @@ async def finish(resources: Resources, job: Job, judgements: Judgements | None =
 
 
 async def _lock(connection: AsyncConnection, resources: Resources, job: Job) -> DuePromotion | None:
-    """Lock what a promotion writes, and return it with the snippets that were not promoted before."""
+    """Lock what a promotion writes, and return it with the snippets that it examines."""
     promotion = await queries.find(connection, job.tenant, job.record_id)
     if promotion is None:
         return None
@@ -64,5 +64,4 @@ async def _lock(connection: AsyncConnection, resources: Resources, job: Job) -> 
     if session is None:
         return None
     snippets = await scratchpad_queries.list_snippets(connection, session.tenant, session.id)
-    unpromoted = [snippet for snippet in snippets if snippet.promoted_at is None]
-    return DuePromotion(promotion, session, unpromoted)
+    return DuePromotion(promotion, session, [snippet for snippet in snippets if snippet.is_to_examine])

@@ -31,7 +31,7 @@ _NOT_ASKED = Judgements(otherwise="not judged: a caller asked for the promotion"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller asks for. Without `ids`, all snippets that were not promoted before are meant.
+    """What a caller asks for. Without `ids`, all own notes that were not promoted before are meant.
 
     Without a `target`, it is as `default_target` says.
     """
@@ -116,7 +116,7 @@ async def _promote(
 
 def _named(snippets: Sequence[Snippet], ids: Sequence[str] | None) -> list[Snippet]:
     if ids is None:
-        return [snippet for snippet in snippets if snippet.promoted_at is None]
+        return [snippet for snippet in snippets if snippet.is_to_examine]
     if missing := sorted(set(ids) - {snippet.id for snippet in snippets}):
         raise errors.NotFound(f"no such snippet in this session: {', '.join(missing)}")
     return [snippet for snippet in snippets if snippet.id in ids]

@@ -2,8 +2,10 @@
 
 The changes of all passes are undone together: what one pass created and a later one merged is deleted with
 it. What somebody has edited or saved again since stays, and the memories that were merged into it then stay
-archived, because the same fact must not be stored twice. The response names everything that could not be
-undone, with the reason. What was undone is remembered, so that the next run does not do it again.
+archived, because the same fact must not be stored twice. What was closed is open again with the edits that
+it had since, unless somebody has set another end: what replaced it is gone, and neither would be right. The
+response names everything that could not be undone, with the reason. What was undone is remembered, so that
+the next run does not do it again.
 """
 
 from collections.abc import Mapping
@@ -37,6 +39,7 @@ from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 
+_ARCHIVED = "it was archived since"
 _COUNTED_DOWN = "it was changed since: only observations and their sources were taken back"
 
 
@@ -199,7 +202,9 @@ async def _reopen_closed(
 async def _reason_to_keep_closed(
     connection: AsyncConnection, diff: RunDiff, memory: Memory, change: Change, kept: Mapping[str, str]
 ) -> str | None:
-    if not diff.is_untouched(memory):
+    if memory.archived_at is not None:
+        return _ARCHIVED
+    if not diff.is_untouched(memory) and not await undo_changes.ends_as_closed(connection, memory, change):
         return "it was changed since"
     if run_diff.successor_stays(change, kept):
         return SUCCESSOR_STAYS["closed"]
@@ -219,7 +224,7 @@ async def _undo_reinforcement(
     memory_id = change["entry_id"]
     memory = memories.get(memory_id)
     if memory is None or memory.archived_at is not None:
-        undone.kept[memory_id] = DELETED if memory is None else "it was archived since"
+        undone.kept[memory_id] = DELETED if memory is None else _ARCHIVED
         return
     memories[memory_id] = await undo_changes.take_back_reinforcement(
         connection, caller, run_id, memory, change, is_untouched=is_untouched

@@ -35,6 +35,14 @@ async def reopen(connection: AsyncConnection, caller: Caller, memory: Memory, ch
     return reopened_memory
 
 
+async def ends_as_closed(connection: AsyncConnection, memory: Memory, change: Change) -> bool:
+    """Tell whether a memory still ends when the run closed it, whatever else was changed since."""
+    closed = await history_queries.find_version(connection, memory.tenant, memory.id, change["version"])
+    if closed is None or not set(memory.superseded_by) <= set(change["successors"]):
+        return False
+    return memory.valid_until is not None and memory.valid_until == _moment(closed["valid_until"])
+
+
 async def duplicate_reason(connection: AsyncConnection, memory: Memory) -> str | None:
     """Return why a memory can't be live because of another one with its text, or None."""
     fingerprint = await scope_queries.get_fingerprint(connection, memory)

@@ -5,6 +5,7 @@ A fact is stored only with turns that the model was shown and that can have said
 
 - A user said it in one of its sources. What an assistant said counts only with the user's next turn, in
   which the user can have confirmed it.
+  An answer that denies it ("No, in Kiel") confirms only what it says itself.
 - Its numbers, days and times stand in these sources, and its names in the conversation so far or in the
   memory that it is about. It denies nothing that they don't deny, and nothing that they deny is said.
 - Not all of its sources were mined before: each turn tells a fact once.
@@ -18,10 +19,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shared.conversation.turns.turn import Turn
-from shared.dreams.verification import common_words, merge, named_days, negation, swaps
+from shared.dreams.verification import common_words, merge, negation, swaps
 from shared.dreams.verification.fact_plan import ProposedFact, Relation, TurnKey
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
-from shared.dreams.verification.specifics import ParsedText
+from shared.dreams.verification.said import SaidTurns
 from shared.dreams.verification.text_parser import parse_text
 from shared.foundation import errors, validation
 from shared.foundation.categories import ACTIVE_PLANS, is_anti_pattern, is_below
@@ -92,9 +93,10 @@ def check(plan: Sequence[ProposedFact], shown: ShownConversation) -> CheckedFact
     facts: list[Fact] = []
     rejections: list[Rejection] = []
     taken_ids: set[str] = set()
+    said = SaidTurns(tuple(shown.turns.values()))
     for index, proposed in enumerate(plan):
         try:
-            fact = _checked_fact(proposed, shown, taken_ids)
+            fact = _checked_fact(proposed, shown, said, taken_ids)
         except _RuleViolation as error:
             item = item_reference("fact", filter(None, (proposed.of_id,)), index)
             rejections.append(Rejection(error.code, item, str(error), error.words))
@@ -104,15 +106,18 @@ def check(plan: Sequence[ProposedFact], shown: ShownConversation) -> CheckedFact
     return CheckedFacts(tuple(facts), tuple(rejections))
 
 
-def _checked_fact(proposed: ProposedFact, shown: ShownConversation, taken_ids: set[str]) -> Fact:
+def _checked_fact(
+    proposed: ProposedFact, shown: ShownConversation, said: SaidTurns, taken_ids: set[str]
+) -> Fact:
     _check_content(proposed.content)
     sources = _checked_sources(proposed, shown)
     relation, of_memory = _checked_memory(proposed, shown, taken_ids)
     fact = Fact(proposed, relation, of_memory, sources)
+    _check_answers(fact, shown, said)
     if fact.relation is not Relation.SAME:  # of which nothing is stored but its sources
-        _check_specifics(fact, shown)
-        _check_denials(fact)
-        _check_swaps(fact)
+        _check_specifics(fact, said)
+        _check_denials(fact, said)
+        _check_swaps(fact, said)
     if of_memory is not None:
         _check_relation(fact, of_memory)
     return fact
@@ -191,53 +196,47 @@ def _is_protected(memory: Memory) -> bool:
     )
 
 
-def _check_specifics(fact: Fact, shown: ShownConversation) -> None:
-    """Refuse numbers and days that the sources lack, and names that the conversation so far lacks."""
-    said = parse_text("\n".join(turn.content for turn in fact.sources))
-    said_on = {turn.created_at.astimezone(UTC).date() for turn in fact.sources}
-    named_days.add_meant_days(said, said_on)
-    named_days.add_near_years(said, said_on)
-    _add_names(said, _texts_before(fact, shown))
+def _check_answers(fact: Fact, shown: ShownConversation, said: SaidTurns) -> None:
+    """Refuse what only an assistant says if the user's answer denies it."""
+    agreed = [turn for turn in fact.sources if not _is_denied(turn, shown)]
+    if len(agreed) == len(fact.sources):
+        return
+    content = fact.proposed.content
+    replaced = fact.of if fact.relation is Relation.CHANGED else None
+    allowed = said.specifics_of(agreed, replaced.content if replaced else "")
+    words = _subjects(" ".join(turn.content for turn in agreed))
+    if parse_text(content).certain_missing_in(allowed) or not _subjects(content) & words:
+        raise _RuleViolation(RejectionCode.UNCONFIRMED, "the user denies what the assistant says")
+
+
+def _is_denied(turn: Turn, shown: ShownConversation) -> bool:
+    answer = _next_user_turn(turn, shown) if turn.role is Role.ASSISTANT else None
+    return answer is not None and negation.is_denying_answer(answer.content)
+
+
+def _check_specifics(fact: Fact, said: SaidTurns) -> None:
+    """Refuse numbers and days that the sources lack, and names that the conversation so far lacks.
+
+    A name may be of the memory that the fact is about, too: "it" may be what the memory is about.
+    """
+    allowed = said.specifics_of(fact.sources, fact.of.content if fact.of else "")
     parsed = parse_text(fact.proposed.content)
     if added := [
-        word for word in parsed.certain_missing_in(said) if word.casefold() not in common_words.USER_WORDS
+        word for word in parsed.certain_missing_in(allowed) if word.casefold() not in common_words.USER_WORDS
     ]:
         detail = "its sources don't have these"
         raise _RuleViolation(RejectionCode.ADDS_SPECIFICS, detail, tuple(dict.fromkeys(added))[:_MAX_WORDS])
 
 
-def _check_denials(fact: Fact) -> None:
-    texts = [turn.content for turn in fact.sources]
-    if words := negation.contradicted_words(fact.proposed.content, texts):
+def _check_denials(fact: Fact, said: SaidTurns) -> None:
+    if words := negation.contradicted_in(fact.proposed.content, said.denials_of(fact.sources)):
         detail = "these are denied in the fact or in its sources, not in both"
         raise _RuleViolation(RejectionCode.CHANGES_NEGATION, detail, words)
 
 
-def _check_swaps(fact: Fact) -> None:
-    texts = [turn.content for turn in fact.sources]
-    if words := swaps.swapped_words(fact.proposed.content, texts):
+def _check_swaps(fact: Fact, said: SaidTurns) -> None:
+    if words := swaps.swapped_in_clauses(fact.proposed.content, said.clauses_of(fact.sources)):
         raise _RuleViolation(RejectionCode.SWAPS_SPECIFICS, "its sources say this of another", tuple(words))
-
-
-def _texts_before(fact: Fact, shown: ShownConversation) -> list[str]:
-    """Return where the names of a fact may come from: its conversations, and the memory that it is about.
-
-    Names of speakers count, and so does the memory's text: "it" may be what the memory is about.
-    """
-    session_ids = {turn.session_id for turn in fact.sources}
-    turns = [turn for turn in shown.turns.values() if turn.session_id in session_ids]
-    texts = [turn.content for turn in turns if turn.role is Role.USER]
-    texts += [turn.speaker for turn in turns if turn.speaker]
-    return [*texts, fact.of.content] if fact.of else texts
-
-
-def _add_names(said: ParsedText, texts: Sequence[str]) -> None:
-    others = parse_text("\n".join(texts))
-    said.words |= others.words
-    said.capitals |= others.capitals
-    said.acronyms |= others.acronyms
-    said.stems |= others.stems
-    said.pieces |= others.pieces
 
 
 def _check_relation(fact: Fact, memory: Memory) -> None:

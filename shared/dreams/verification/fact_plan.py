@@ -14,6 +14,8 @@ from shared.dreams.verification import labels
 from shared.dreams.verification.plan import storable, to_list, to_unit_interval
 from shared.foundation import errors, model_output, validation
 
+MAX_FACTS = 200
+"""Facts of one answer. A part of a conversation has no more: a model that writes more is repeating itself."""
 TurnKey = tuple[str, int]
 """The (session id, sequence number) of a turn."""
 
@@ -46,9 +48,12 @@ class ProposedFact:
 def parse(reply: str) -> list[ProposedFact]:
     """Parse `{facts: [{content, category, tags, importance?, occurredAt?, relation, of?, sources}]}`.
 
-    Raises errors.InvalidModelReply if the reply has no list of facts.
+    Raises errors.InvalidModelReply if the reply has no list of facts, or too many of them.
     """
-    return [_parse_fact(item) for item in model_output.parse_listed_objects(reply, "facts")]
+    items = model_output.parse_listed_objects(reply, "facts")
+    if len(items) > MAX_FACTS:
+        raise errors.InvalidModelReply(f"{len(items)} facts in a part of a conversation")
+    return [_parse_fact(item) for item in items]
 
 
 def _parse_fact(item: Mapping[str, Any]) -> ProposedFact:

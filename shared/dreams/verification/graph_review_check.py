@@ -88,7 +88,7 @@ def are_alike(one: Entity, other: Entity) -> bool:
 
 
 def _all_names(entity: Entity) -> Iterable[str]:
-    return (names.fold(name) for name in (entity.name, *entity.aliases))
+    return (names.fold(name) for name in entity.names)
 
 
 def _is_variant(short: str, long: str) -> bool:

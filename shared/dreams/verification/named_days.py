@@ -125,20 +125,29 @@ def _add_other_names(parsed: ParsedText) -> None:
 
 
 def _relative_days(written_date: date, shown: ParsedText) -> Iterator[date]:
+    """Yield the days that a text means, counted from a date; a day that no calendar has is none."""
+    for distance in _distances(written_date, shown):
+        try:
+            yield written_date + distance
+        except OverflowError:
+            continue
+
+
+def _distances(written_date: date, shown: ParsedText) -> Iterator[timedelta]:
     for word in shown.words & _WORD_OFFSETS.keys():
-        yield written_date + timedelta(_WORD_OFFSETS[word])
+        yield timedelta(_WORD_OFFSETS[word])
     if _DAY_AFTER in shown.text:
-        yield written_date + timedelta(2)
+        yield timedelta(2)
     if _DAY_BEFORE in shown.text:
-        yield written_date - timedelta(2)
+        yield timedelta(-2)
     for match in _AFTER.finditer(shown.text):
-        yield written_date + _distance(match[1], match[2])
+        yield _distance(match[1], match[2])
     for match in _AGO.finditer(shown.text):
-        yield written_date - _distance(match[1] or match[3], match[2] or match[4])
-    for number, names in enumerate(_WEEKDAY_NAMES):
+        yield -_distance(match[1] or match[3], match[2] or match[4])
+    for weekday, names in enumerate(_WEEKDAY_NAMES):
         if not names.isdisjoint(shown.words):
-            near_days = (written_date + timedelta(days) for days in range(-_NEAR_DAYS, _NEAR_DAYS + 1))
-            yield from (day for day in near_days if day.weekday() == number)
+            near_distances = range(-_NEAR_DAYS, _NEAR_DAYS + 1)
+            yield from (timedelta(n) for n in near_distances if (written_date.weekday() + n) % 7 == weekday)
 
 
 def _distance(count: str, unit: str) -> timedelta:

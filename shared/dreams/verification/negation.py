@@ -38,6 +38,15 @@ _GENERIC_VERBS = frozenset(
         "like love want use used eat drink prefer have know need go get make take work allow permit accept"
     )
 )
+_ANSWERS = """
+    no nope nah never not wrong incorrect false nein nee nö nicht falsch nie non não nej nei ne
+    \u043d\u0435\u0442 \u043d\u0456 hayir
+"""
+_DENYING = frozenset(_ANSWERS.split())
+_ANSWER = re.compile(r"\W*(\w+)\s*[,.!;:\u2013\u2014-]")
+_AGREEING = frozenset({("no", "problem"), ("no", "worries"), ("no", "doubt"), ("not", "only")})
+_UNSPACED_ANSWERS = ("\u4e0d", "いいえ", "違", "아니")
+_ANSWER_CHARACTERS = 100
 _ENDED = frozenset({"longer", "anymore", "mehr", "plus", "ya"})
 _WINDOW = 6
 _CLAUSE_END = re.compile(
@@ -70,6 +79,44 @@ class Denial:
         return self.near_stems <= self.subject_stems | _GENERIC_VERBS
 
 
+def is_denying_answer(answer: str) -> bool:
+    """Tell whether an answer begins by denying what it is an answer to: "No, not at all."."""
+    plain = answer.casefold().strip()
+    first, second, *_ = [*_WORD.findall(plain[:_ANSWER_CHARACTERS]), "", ""]
+    is_denial = first in _DENYING or plain.startswith(_UNSPACED_ANSWERS)
+    return is_denial and (first, second) not in _AGREEING
+
+
+def without_answer(text: str) -> str:
+    """Return a text without the "No," at its beginning, which denies what was said before."""
+    answer = _ANSWER.match(text[:_ANSWER_CHARACTERS])
+    return text[answer.end() :] if answer and answer[1].casefold() in _DENYING else text
+
+
+@dataclass(frozen=True, slots=True)
+class SaidDenials:
+    """What sources deny, the stems of each clause in which they deny nothing, and all their words."""
+
+    denials: Sequence[Denial]
+    said_stems: Sequence[frozenset[str]]
+    words: frozenset[str]
+
+    @classmethod
+    def read(cls, source: str) -> "SaidDenials":
+        """Read a source."""
+        return cls(tuple(_denials(source)), tuple(_stems_without_denial(source)), _words_of(source))
+
+    @classmethod
+    def join(cls, sources: Iterable["SaidDenials"]) -> "SaidDenials":
+        """Return what several sources say together."""
+        all_sources = list(sources)
+        return cls(
+            [denial for source in all_sources for denial in source.denials],
+            [stems for source in all_sources for stems in source.said_stems],
+            frozenset[str]().union(*(source.words for source in all_sources)),
+        )
+
+
 def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     """Return the wordings of what is denied in the sources or in the text, but not in both."""
     text_denials = list(_denials(content))
@@ -78,7 +125,7 @@ def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     return [
         *_unmatched(source_denials, text_denials),
         *_unmatched(added_denials, source_denials),
-        *_changed_opposites(content, sources),
+        *_changed_opposites(content, frozenset[str]().union(*map(_words_of, sources))),
     ]
 
 
@@ -93,20 +140,24 @@ def contradicted_words(content: str, sources: Sequence[str]) -> list[str]:
 
     A text that says only a part of its sources may leave a denial out, with all that is denied.
     """
+    return contradicted_in(content, SaidDenials.join(map(SaidDenials.read, sources)))
+
+
+def contradicted_in(content: str, said: SaidDenials) -> list[str]:
+    """Return what `contradicted_words` returns, of sources that were read before."""
     text_denials = list(_denials(content))
-    source_denials = [denial for source in sources for denial in _denials(source)]
     text_stems = frozenset(tokenizer.tokenize(content))
-    said_stems = [stems for source in sources for stems in _stems_without_denial(source)]
     repeated_denials = [
         denial
-        for denial in source_denials
-        if denial.near_stems <= text_stems and not any(denial.near_stems <= stems for stems in said_stems)
+        for denial in said.denials
+        if denial.near_stems <= text_stems
+        and not any(denial.near_stems <= stems for stems in said.said_stems)
     ]
     added_denials = (denial for denial in text_denials if not denial.has_ended)
     return [
         *_unmatched(repeated_denials, text_denials),
-        *_unmatched(added_denials, source_denials),
-        *_changed_opposites(content, sources),
+        *_unmatched(added_denials, said.denials),
+        *_changed_opposites(content, said.words),
     ]
 
 
@@ -117,14 +168,17 @@ def _stems_without_denial(text: str) -> Iterator[frozenset[str]]:
             yield frozenset(tokenizer.tokenize(clause))
 
 
-def _changed_opposites(content: str, sources: Sequence[str]) -> list[str]:
+def _changed_opposites(content: str, source_words: frozenset[str]) -> list[str]:
     """Return the words of one side of which the other has the opposite: "unfurnished" and "furnished"."""
-    text_words = set(_WORD.findall(content.casefold()))
-    source_words = {word for source in sources for word in _WORD.findall(source.casefold())}
+    text_words = _words_of(content)
     return [*_opposed(source_words, text_words), *_opposed(text_words, source_words)]
 
 
-def _opposed(words: set[str], others: set[str]) -> list[str]:
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def _opposed(words: frozenset[str], others: frozenset[str]) -> list[str]:
     return [
         word
         for word in sorted(words - others)

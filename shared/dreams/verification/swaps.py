@@ -33,6 +33,8 @@ _MUTUAL = frozenset(
     {"with", "mit", "avec", "con", "com", "\u0441", "near", "friend", "marry"}
     | {"married", "verheiratet", "marié", "casado", "sposato"}
 )
+_BEFORE = "so"
+"""A word before a part of a sentence, so that the part does not count as its beginning."""
 _QUANTITIES = frozenset({Kind.NUMBER, Kind.DAY, Kind.TIME})
 
 Name = frozenset[str]
@@ -44,7 +46,7 @@ Quantity = tuple[Kind, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Clause:
+class Clause:
     """The names of a clause with the words between each and the next, and its quantities."""
 
     names: tuple[Name, ...]
@@ -53,7 +55,28 @@ class _Clause:
 
     @property
     def name_words(self) -> frozenset[str]:
+        """The words of all names."""
         return frozenset[str]().union(*self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Whether a clause has a name and a quantity."""
+
+    name: bool = False
+    quantity: bool = False
+
+    @classmethod
+    def in_clause(cls, text: str) -> "_Seen":
+        clause = _parse_clause(text)
+        return cls(bool(clause.names), bool(clause.quantities))
+
+    @property
+    def is_full(self) -> bool:
+        return self.name and self.quantity
+
+    def __or__(self, other: "_Seen") -> "_Seen":
+        return _Seen(self.name or other.name, self.quantity or other.quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +100,16 @@ class _Order:
 
 def swapped_words(text: str, sources: Sequence[str]) -> list[str]:
     """Return the names and quantities that a text joins otherwise than its sources."""
-    said = [clause for source in sources for clause in _clauses(source)]
-    written = list(_clauses(text))
+    return swapped_in_clauses(text, [clause for source in sources for clause in read_clauses(source)])
+
+
+def swapped_in_clauses(text: str, said: Sequence[Clause]) -> list[str]:
+    """Return the names and quantities that a text joins otherwise than the clauses of its sources."""
+    written = read_clauses(text)
     return list(dict.fromkeys([*_wrong_quantities(written, said), *_wrong_orders(written, said)]))
 
 
-def _wrong_quantities(written: Sequence[_Clause], said: Sequence[_Clause]) -> Iterator[str]:
+def _wrong_quantities(written: Sequence[Clause], said: Sequence[Clause]) -> Iterator[str]:
     names_said = _names_by_quantity(said)
     quantities_said, quantities_written = _quantities_by_name(said), _quantities_by_name(written)
     kept = {word for word, of_word in quantities_said.items() if of_word & quantities_written[word]}
@@ -94,7 +121,7 @@ def _wrong_quantities(written: Sequence[_Clause], said: Sequence[_Clause]) -> It
                 yield from (*sorted(others), quantity[1])
 
 
-def _names_by_quantity(clauses: Sequence[_Clause]) -> defaultdict[Quantity, set[str]]:
+def _names_by_quantity(clauses: Sequence[Clause]) -> defaultdict[Quantity, set[str]]:
     names: defaultdict[Quantity, set[str]] = defaultdict(set)
     for clause in clauses:
         for quantity in clause.quantities:
@@ -102,7 +129,7 @@ def _names_by_quantity(clauses: Sequence[_Clause]) -> defaultdict[Quantity, set[
     return names
 
 
-def _quantities_by_name(clauses: Sequence[_Clause]) -> defaultdict[str, set[Quantity]]:
+def _quantities_by_name(clauses: Sequence[Clause]) -> defaultdict[str, set[Quantity]]:
     quantities: defaultdict[str, set[Quantity]] = defaultdict(set)
     for clause in clauses:
         for word in clause.name_words if clause.quantities else ():
@@ -110,7 +137,7 @@ def _quantities_by_name(clauses: Sequence[_Clause]) -> defaultdict[str, set[Quan
     return quantities
 
 
-def _wrong_orders(written: Sequence[_Clause], said: Sequence[_Clause]) -> Iterator[str]:
+def _wrong_orders(written: Sequence[Clause], said: Sequence[Clause]) -> Iterator[str]:
     said_orders = [order for clause in said for order in _orders(clause)]
     for order in (order for clause in written for order in _orders(clause)):
         is_reversed = any(order.is_same(other.reversed) for other in said_orders)
@@ -118,34 +145,36 @@ def _wrong_orders(written: Sequence[_Clause], said: Sequence[_Clause]) -> Iterat
             yield from (*sorted(order.first), *sorted(order.second))
 
 
-def _orders(clause: _Clause) -> Iterator[_Order]:
+def _orders(clause: Clause) -> Iterator[_Order]:
     for (first, second), words in zip(pairwise(clause.names), clause.between, strict=False):
         if _MUTUAL.isdisjoint(words):
             yield _Order(first, words, second)
 
 
-def _clauses(text: str) -> Iterator[_Clause]:
-    for sentence in _SENTENCE_END.split(text):
-        yield from map(_parse_clause, _split_sentence(sentence))
+def read_clauses(text: str) -> list[Clause]:
+    """Return the clauses of a text."""
+    sentences = _SENTENCE_END.split(text)
+    return [_parse_clause(clause) for sentence in sentences for clause in _split_sentence(sentence)]
 
 
 def _split_sentence(sentence: str) -> Iterator[str]:
     """Yield the clauses of a sentence. A part without a name belongs to the clause before it.
 
     A part begins a new clause if it has a name of its own, and the clause before has a name and a quantity.
+    Each part is read for itself: a list of thousands of things is one long clause.
     """
-    clause = ""
+    clause, so_far = [""], _Seen()
     for part in _SEPARATOR.split(sentence):
-        so_far = _parse_clause(clause)
-        if so_far.names and so_far.quantities and _parse_clause(part).names:
-            yield clause
-            clause = part
+        if so_far.is_full and _parse_clause(part).names:
+            yield ", ".join(clause)
+            clause, so_far = [part], _Seen.in_clause(part)
         else:
-            clause = f"{clause}, {part}"
-    yield clause
+            clause.append(part)
+            so_far = so_far if so_far.is_full else so_far | _Seen.in_clause(f"{_BEFORE}, {part}")
+    yield ", ".join(clause)
 
 
-def _parse_clause(text: str) -> _Clause:
+def _parse_clause(text: str) -> Clause:
     parsed = parse_text(text)
     name_words = {part for name in _names(parsed) for part in _WORD.findall(name)}
     names: list[Name] = []
@@ -159,7 +188,7 @@ def _parse_clause(text: str) -> _Clause:
     quantities = frozenset(
         (specific.kind, specific.key) for specific in parsed.specifics if specific.kind in _QUANTITIES
     )
-    return _Clause(tuple(names), tuple(between), quantities)
+    return Clause(tuple(names), tuple(between), quantities)
 
 
 def _names(parsed: ParsedText) -> Iterator[str]:

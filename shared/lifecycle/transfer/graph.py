@@ -4,7 +4,7 @@ An import restores: what is there already is skipped, an entity gets the aliases
 and what a caller has deleted is refused unless the import restores it.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -137,20 +137,27 @@ async def _without_deleted(
     batch: GraphBatch, numbered: Sequence[Numbered], *, restore: bool
 ) -> list[Numbered]:
     """Return the lines of what no caller has deleted; with `restore`, all, and nothing is deleted then."""
-    words = {number: _words(line) for number, line in numbered}
-    named = {item for items in words.values() for item in items}
+    known = await tombstones.known_names(batch.connection, batch.scope, _ends_of(numbered))
+    words = {number: _words(line, known) for number, line in numbered}
+    said = {item for items in words.values() for item in items}
     if restore:
-        await tombstones.remove(batch.connection, batch.scope, named)
+        await tombstones.remove(batch.connection, batch.scope, said)
         return list(numbered)
-    deleted = await tombstones.find_deleted(batch.connection, batch.scope, named)
+    deleted = await tombstones.find_deleted(batch.connection, batch.scope, said)
     for number, _ in numbered:
         if deleted.intersection(words[number]):
             batch.refuse(number, _DELETED)
     return [(number, line) for number, line in numbered if not deleted.intersection(words[number])]
 
 
-def _words(line: GraphLine) -> list[tombstones.Words]:
+def _ends_of(numbered: Sequence[Numbered]) -> set[str]:
+    """Return the names and ids of entities between which triples are."""
+    triples = [line for _, line in numbered if isinstance(line, TripleLine)]
+    return {name for line in triples for name in (line.subject, line.object) if name is not None}
+
+
+def _words(line: GraphLine, known: Mapping[str, Sequence[str]]) -> set[tombstones.Words]:
     if isinstance(line, TripleLine):
         object_ = line.object or line.literal or ""
-        return [(line.subject,), (object_,), (line.subject, line.predicate, object_)]
-    return [(name,) for name in (line.name, *line.aliases)] if isinstance(line, EntityLine) else []
+        return tombstones.words_of_triple(line.subject, line.predicate, object_, known)
+    return {(name,) for name in (line.name, *line.aliases)} if isinstance(line, EntityLine) else set()

@@ -8,7 +8,7 @@ import uuid_utils
 from shared.foundation import errors
 from shared.lifecycle.transfer.graph_batch import GraphBatch, Overtaken
 from shared.lifecycle.transfer.graph_lines import EntityLine
-from shared.memory.graph import import_queries, save
+from shared.memory.graph import import_queries, merged, save
 from shared.memory.graph.entity import Entity
 from shared.memory.graph.names import fold
 
@@ -20,25 +20,44 @@ _COLUMNS = {
 
 async def write(batch: GraphBatch) -> None:
     """Write the entities, of which no two have the same name. Raises Overtaken if others write them too."""
-    folded_names = [fold(line.name) for _, line in batch.entities]
-    existing = await import_queries.lock_named(batch.connection, batch.scope, folded_names)
-    changed: list[Entity] = []
+    existing = await _lock_existing(batch)
+    present = {entity.id: entity for entity in existing.values()}
+    changed: dict[str, Entity] = {}
     new: list[EntityLine] = []
     for number, line in batch.entities:
-        before = existing.get(fold(line.name))
-        if before is None:
+        if (named := existing.get(fold(line.name))) is None:
             new.append(line)
-        elif (after := _joined(batch, number, before, line)) is not None:
-            changed += [after] if after != before else []
+            continue
+        before = present[named.id]
+        if (after := _joined(batch, number, before, line)) is not None:
             batch.part.updated += after != before
             batch.part.skipped += after == before
-    await import_queries.update_entities(batch.connection, batch.scope, changed)
+            present[after.id] = after
+            changed |= {after.id: after} if after != before else {}
+    await import_queries.update_entities(batch.connection, batch.scope, list(changed.values()))
     await _insert(batch, new)
 
 
+async def _lock_existing(batch: GraphBatch) -> dict[str, Entity]:
+    """Return the locked entities of the lines that are there, by folded name.
+
+    Of one that was merged into another one since the export, it is that one.
+    """
+    live = {fold(line.name): line.expired_at is None for _, line in batch.entities}
+    existing = await import_queries.lock_named(batch.connection, batch.scope, live)
+    for folded, entity in existing.items():
+        if live[folded]:
+            existing[folded] = await merged.find_kept(batch.connection, entity) or entity
+    return existing
+
+
 def _joined(batch: GraphBatch, number: int, before: Entity, line: EntityLine) -> Entity | None:
+    draft = line.draft
+    if fold(line.name) != fold(before.name):  # it was merged: of the two, the kept one's own is right
+        own = {"type": None, "metadata": draft.metadata | before.metadata}
+        draft = merged.under_name(before.name, draft.model_copy(update=own))
     try:
-        return save.joined(before, line.draft, derived=line.is_derived, revives=line.expired_at is None)
+        return save.joined(before, draft, derived=line.is_derived, revives=line.expired_at is None)
     except errors.LimitReached as error:
         batch.refuse(number, str(error))
         return None

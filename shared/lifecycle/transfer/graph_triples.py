@@ -9,7 +9,7 @@ from shared.foundation import errors
 from shared.lifecycle.transfer import graph_entities, id_mapping, row_ids
 from shared.lifecycle.transfer.graph_batch import GraphBatch, Overtaken
 from shared.lifecycle.transfer.graph_lines import TripleLine
-from shared.memory.graph import entity_queries, import_queries, save, triple_queries
+from shared.memory.graph import entity_queries, import_queries, merged, save, triple_queries
 from shared.memory.graph.entity import EntityType
 from shared.memory.graph.import_queries import SameKey, Times
 from shared.memory.graph.names import fold
@@ -19,6 +19,8 @@ _COLUMNS = {
     *("reason", "previous_invalid_at", "is_derived", "is_kept"),
 }
 _OPEN = (None, None)
+End = tuple[str, bool]
+"""The name of an entity, and whether the line was invalidated: then it is the one of just this name."""
 
 
 async def write(batch: GraphBatch) -> None:
@@ -60,31 +62,46 @@ async def _without_known(
     return new
 
 
-def _ends(line: TripleLine) -> Iterator[tuple[str, str, EntityType | None]]:
+def _ends(line: TripleLine) -> Iterator[tuple[str, End, EntityType | None]]:
     """Yield subject and object with their fields and types; a literal is no end."""
-    yield "subject", line.subject, line.subject_type
+    is_over = line.expired_at is not None
+    yield "subject", (line.subject, is_over), line.subject_type
     if line.object is not None:
-        yield "object", line.object, line.object_type
+        yield "object", (line.object, is_over), line.object_type
 
 
-async def _resolve_ends(batch: GraphBatch) -> dict[str, str]:
-    """Return the ids of the entities that the lines name; these are there until the transaction ends."""
+async def _resolve_ends(batch: GraphBatch) -> dict[End, str]:
+    """Return the ids of the entities that the lines name; these are there until the transaction ends.
+
+    What was said of an entity before it was merged stays there if it is over, and else it is said of the one
+    that was kept.
+    """
     connection, scope = batch.connection, batch.scope
-    named = sorted({name for _, line in batch.triples for _, name, _ in _ends(line)})
+    ends = {end for _, line in batch.triples for _, end, _ in _ends(line)}
+    named = sorted({name for name, _ in ends})
     by_folded = await entity_queries.resolve_names(connection, scope, named)
-    candidates = sorted({*named, *by_folded.values()})
+    over = {fold(name) for name, is_over in ends if is_over}
+    of_just_this_name = await import_queries.list_ids_named(connection, scope, over)
+    candidates = sorted({*named, *by_folded.values(), *of_just_this_name.values()})
     existing = await entity_queries.lock_shared(connection, scope.tenant, candidates)
-    visible = {id_ for id_, entity in existing.items() if save.sees(scope, entity)}
-    chosen = {name: name if name in visible else by_folded.get(fold(name), "") for name in named}
-    return {name: id_ for name, id_ in chosen.items() if id_ in visible}
+    visible = {id_: entity for id_, entity in existing.items() if entity.is_seen_by(scope)}
+    ids: dict[End, str] = {}
+    for name, is_over in sorted(ends):
+        id_ = of_just_this_name.get(fold(name)) if is_over else None
+        entity = visible.get(name) or visible.get(id_ or by_folded.get(fold(name), ""))
+        if entity is not None and not is_over:
+            entity = await merged.find_kept(connection, entity, shared=True) or entity
+        if entity is not None:
+            ids[name, is_over] = entity.id
+    return ids
 
 
-def _has_names(batch: GraphBatch, number: int, line: TripleLine, ids: Mapping[str, str]) -> bool:
+def _has_names(batch: GraphBatch, number: int, line: TripleLine, ids: Mapping[End, str]) -> bool:
     """Return whether each end has or can get an entity; refuse the line if one is the id of none."""
     try:
-        for field, name, _ in _ends(line):
-            if name not in ids:
-                save.require_name(field, name)
+        for field, end, _ in _ends(line):
+            if end not in ids:
+                save.require_name(field, end[0])
     except errors.Invalid as error:
         batch.refuse(number, str(error))
         return False
@@ -92,25 +109,26 @@ def _has_names(batch: GraphBatch, number: int, line: TripleLine, ids: Mapping[st
 
 
 async def _insert_missing(
-    batch: GraphBatch, lines: Sequence[TripleLine], ids: Mapping[str, str]
-) -> dict[str, str]:
+    batch: GraphBatch, lines: Sequence[TripleLine], ids: Mapping[End, str]
+) -> dict[End, str]:
     """Insert the entities that the scope does not see, and return their ids by the names in the lines."""
     rows: dict[str, dict[str, Any]] = {}
-    by_name: dict[str, str] = {}
+    by_name: dict[End, str] = {}
     for line in lines:
-        for _, name, type_ in _ends(line):
-            if name in ids:
+        for _, end, type_ in _ends(line):
+            if end in ids:
                 continue
+            name, _ = end
             row = {"id": str(uuid_utils.uuid7()), "name": name, "type": type_ or EntityType.TOPIC}
             more = {"aliases": [], "metadata": {}, "is_derived": line.is_derived, "is_kept": False}
-            by_name[name] = rows.setdefault(fold(name), row | more)["id"]
+            by_name[end] = rows.setdefault(fold(name), row | more)["id"]
     await graph_entities.insert_all(batch, list(rows.values()))
     return by_name
 
 
-def _key_of(line: TripleLine, ids: Mapping[str, str]) -> SameKey:
-    object_id = None if line.object is None else ids[line.object]
-    return ids[line.subject], line.predicate, triple_queries.object_key(object_id, line.literal)
+def _key_of(line: TripleLine, ids: Mapping[End, str]) -> SameKey:
+    ends = {field: ids[end] for field, end, _ in _ends(line)}
+    return ends["subject"], line.predicate, triple_queries.object_key(ends.get("object"), line.literal)
 
 
 def _is_there(times: Times, known: list[Times]) -> bool:

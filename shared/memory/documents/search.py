@@ -19,8 +19,9 @@ from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
-from shared.search.index.client import Hit, IndexHits, IndexQuery
+from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
+from shared.search.index.hits import Hit
 from shared.search.index.widening import search_until_enough
 from shared.search.ranking.rank import rank
 from shared.search.search_results import SearchResults

@@ -13,6 +13,8 @@ from shared.foundation.scope import Scope
 from shared.memory.graph import names
 
 MAX_ALIASES = 64
+MERGED = "merged"
+"""The reason of what a dream has merged into another entity: that one has its names."""
 
 
 class EntityType(StrEnum):
@@ -57,9 +59,11 @@ class EntityDraft(BaseModel):
 
 def join_aliases(name: str, aliases: Iterable[str]) -> tuple[str, ...]:
     """Return aliases in their order without those that are the same as the name or as one before."""
-    by_folded = {names.fold(alias): alias for alias in reversed([*aliases])}
-    kept = (alias for folded, alias in reversed(by_folded.items()) if folded != names.fold(name))
-    return tuple(kept)
+    by_folded: dict[str, str] = {}
+    for alias in aliases:
+        by_folded.setdefault(names.fold(alias), alias)
+    by_folded.pop(names.fold(name), None)
+    return tuple(by_folded.values())
 
 
 class Entity(BaseModel):
@@ -92,6 +96,20 @@ class Entity(BaseModel):
     def scope(self) -> Scope:
         """The scope that the entity belongs to."""
         return Scope(self.tenant, self.agent_id, self.user_id)
+
+    @property
+    def names(self) -> list[str]:
+        """Its name and its aliases."""
+        return [self.name, *self.aliases]
+
+    def is_seen_by(self, scope: Scope) -> bool:
+        """Return whether a scope sees it: its own, or one that is common to the agent."""
+        return self.agent_id == scope.agent_id and self.user_id in (None, scope.user_id)
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether a dream has merged it into another entity."""
+        return self.expired_at is not None and self.reason == MERGED
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the API does."""

@@ -5,15 +5,15 @@ from datetime import datetime
 from typing import Any
 
 import uuid_utils
-from sqlalchemy import ARRAY, ColumnElement, DateTime, Text, bindparam, delete, func, select, text, update
+from sqlalchemy import ARRAY, ColumnElement, Text, and_, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
-from shared.memory.graph.entity import Entity
-from shared.memory.graph.names import fold, key_of, possible_keys
+from shared.memory.graph.entity import MERGED, Entity
+from shared.memory.graph.names import fold, key_of
 from shared.memory.graph.table import graph_entity, graph_name
 
 _READ_COLUMNS = [column for column in graph_entity.c if column.name not in {"folded_name", "reviewed_at"}]
@@ -34,6 +34,16 @@ async def lock_named(connection: AsyncConnection, scope: Scope, name: str) -> En
     where = (exact_scope(graph_entity, scope), graph_entity.c.folded_name == fold(name))
     found = await _read(connection, select(*_READ_COLUMNS).where(*where).with_for_update())
     return found[0] if found else None
+
+
+async def find_live_named(connection: AsyncConnection, scope: Scope, name: str) -> str | None:
+    """Return the id of the oldest live entity of exactly this scope that has this name or alias, or None."""
+    named = select(graph_name.c.entity_id).where(
+        exact_scope(graph_name, scope), graph_name.c.folded == fold(name)
+    )
+    where = (exact_scope(graph_entity, scope), graph_entity.c.expired_at.is_(None))
+    statement = select(graph_entity.c.id).where(*where, graph_entity.c.id.in_(named))
+    return await connection.scalar(statement.order_by(graph_entity.c.id).limit(1))
 
 
 async def list_page(
@@ -113,51 +123,6 @@ async def list_named(connection: AsyncConnection, scope: Scope, names: Sequence[
     return [row["id"] for row in await prepared.fetch(connection, _RESOLVE, values)]
 
 
-# An entity is found by the first words of its names; a longer name stands in the message as a whole. That is
-# decided here, before the limit: else a name would be missed because many others begin as it does.
-# An expired one is found at a time before that.
-MATCH = """
-    SELECT e.* FROM graph_entity e
-    WHERE e.tenant = :tenant AND e.id IN (
-            SELECT n.entity_id FROM graph_name n
-            WHERE n.tenant = :tenant AND n.agent_id = :agent_id AND n.key = ANY (:keys)
-                AND (n.user_id IS NULL OR n.user_id = CAST(:user_id AS text))
-                AND (n.folded = n.key OR position(' ' || n.folded || ' ' IN CAST(:words AS text)) > 0)
-        )
-        AND (e.expired_at IS NULL OR e.expired_at > CAST(:as_of AS timestamptz))
-    ORDER BY e.last_referenced_at DESC NULLS LAST, e.id
-    LIMIT :limit
-"""
-MATCH_PARAMETERS = (
-    bindparam("keys", type_=ARRAY(Text)),
-    bindparam("user_id", type_=Text),
-    bindparam("as_of", type_=DateTime(timezone=True)),
-)
-_MATCH = text(MATCH).bindparams(*MATCH_PARAMETERS)
-
-
-async def list_named_in(
-    connection: AsyncConnection, scope: Scope, words: Sequence[str], as_of: datetime | None, limit: int
-) -> list[Entity]:
-    """Return entities that a scope sees and of which a name stands in a message, given as its words.
-
-    The one that was referenced last comes first. `as_of` of None is now.
-    """
-    if (values := match_values(scope, words, as_of, limit)) is None:
-        return []
-    return [Entity.from_row(row) for row in await prepared.fetch(connection, _MATCH, values)]
-
-
-def match_values(
-    scope: Scope, words: Sequence[str], as_of: datetime | None, limit: int
-) -> dict[str, Any] | None:
-    """Return the values of the parameters of `MATCH`, or None if no name can stand in the message."""
-    if not (keys := possible_keys(words)):
-        return None
-    values = {"keys": keys, "words": f" {' '.join(words)} ", "as_of": as_of, "limit": limit}
-    return prepared.scope_values(scope) | values
-
-
 # With the condition on `id` of those that are meant.
 TOUCH = """
     UPDATE graph_entity SET last_referenced_at = now()
@@ -217,7 +182,7 @@ async def expire(connection: AsyncConnection, entity: Entity, reason: str) -> No
 
 
 async def _write_names(connection: AsyncConnection, entity: Entity) -> None:
-    folded_names = dict.fromkeys(fold(name) for name in (entity.name, *entity.aliases))
+    folded_names = dict.fromkeys(fold(name) for name in entity.names)
     owner = {"tenant": entity.tenant, "agent_id": entity.agent_id, "user_id": entity.user_id}
     rows = [
         {**owner, "entity_id": entity.id, "folded": folded, "key": key_of(folded)} for folded in folded_names
@@ -231,6 +196,15 @@ async def lock_shared(connection: AsyncConnection, tenant: str, ids: Sequence[st
     statement = select(*_READ_COLUMNS).where(*where).order_by(graph_entity.c.id)
     locked = await _read(connection, statement.with_for_update(read=True, key_share=True))
     return {entity.id: entity for entity in locked}
+
+
+async def list_merged_of(connection: AsyncConnection, entity: Entity) -> list[tuple[str, str]]:
+    """Return ids and names of the entities of its scope that were merged and have a name of its aliases."""
+    is_merged = and_(graph_entity.c.expired_at.is_not(None), graph_entity.c.reason == MERGED)
+    is_alias = is_any_of(graph_entity.c.folded_name, map(fold, entity.aliases))
+    where = (exact_scope(graph_entity, entity.scope), is_merged, is_alias)
+    statement = select(graph_entity.c.id, graph_entity.c.name).where(*where).order_by(graph_entity.c.id)
+    return [(row.id, row.name) for row in await connection.execute(statement)]
 
 
 async def adopt(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> None:

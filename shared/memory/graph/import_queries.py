@@ -4,7 +4,7 @@ Each takes all rows of a batch and sorts them by what they are unique by, so tha
 lines wait for each other and never in a circle. Functions take the caller's transaction and never commit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -36,6 +36,20 @@ async def lock_named(
     statement = select(graph_entity).where(*where).order_by(graph_entity.c.id).with_for_update(key_share=True)
     rows = (await connection.execute(statement)).mappings()
     return {row["folded_name"]: Entity.from_row(row) for row in rows}
+
+
+async def list_ids_named(
+    connection: AsyncConnection, scope: Scope, folded_names: Collection[str]
+) -> dict[str, str]:
+    """Return the ids of the entities of exactly this scope with these names, expired or not, by folded name.
+
+    An alias is no such name.
+    """
+    if not folded_names:
+        return {}
+    where = (exact_scope(graph_entity, scope), is_any_of(graph_entity.c.folded_name, folded_names))
+    rows = await connection.execute(select(graph_entity.c.folded_name, graph_entity.c.id).where(*where))
+    return {row.folded_name: row.id for row in rows}
 
 
 async def list_used_ids(
@@ -121,7 +135,7 @@ async def _insert_names(connection: AsyncConnection, scope: Scope, entities: Seq
     rows = [
         {"entity_id": entity.id, "folded": folded, "key": key_of(folded)}
         for entity in entities
-        for folded in dict.fromkeys(fold(name) for name in (entity.name, *entity.aliases))
+        for folded in dict.fromkeys(fold(name) for name in entity.names)
     ]
     if rows:
         values = prepared.scope_values(scope) | {"rows": _encode(rows)}

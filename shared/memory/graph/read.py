@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
-from shared.memory.graph import entity_queries, names, traverse_queries, triple_queries
+from shared.memory.graph import entity_queries, match_queries, names, traverse_queries, triple_queries
 from shared.memory.graph.entity import Entity
 from shared.memory.graph.invalidate import require as require_triple
 from shared.memory.graph.traversal import Step, join_same
@@ -84,7 +84,7 @@ async def match_in(
     """Return the entities that a message is about, within the caller's transaction."""
     as_of = None if as_of is None else validation.check_time(as_of, "as_of")
     words = names.message_words(validation.check_text(message, "text"))
-    return await entity_queries.list_named_in(connection, scope, words, as_of, MAX_MATCHES)
+    return await match_queries.list_named_in(connection, scope, words, as_of, MAX_MATCHES)
 
 
 async def connected(resources: Resources, scope: Scope, message: str, *, hops: int, limit: int) -> list[Step]:

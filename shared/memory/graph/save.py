@@ -2,7 +2,8 @@
 
 Saving is upserting: an entity goes by its name in exactly its scope, a triple by what it says as long as it
 is open. The names of a triple are resolved to ids. A name that nobody has becomes an entity of the triple's
-scope; one that a user shares with the agent's common entities is the user's own, if there is one.
+scope; one that a user shares with the agent's common entities is the user's own, if there is one. Whoever
+names an entity that was merged into another one means the other.
 """
 
 import re
@@ -16,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
 from shared.infra.postgres_failures import repeated_after_deadlock
-from shared.memory.graph import entity_queries, tombstones, triple_queries
+from shared.memory.graph import entity_queries, merged, tombstones, triple_queries
 from shared.memory.graph.entity import MAX_ALIASES, Entity, EntityDraft, EntityType, join_aliases
 from shared.memory.graph.names import fold
 from shared.memory.graph.triple import Triple, TripleDraft, TripleSource
@@ -57,7 +58,8 @@ async def save_entity(
         if request.stored is not None:
             return dict(request.stored)
         entity = await upsert_entity(connection, scope, draft)
-        await tombstones.remove(connection, scope, [(name,) for name in (entity.name, *draft.aliases)])
+        saved = (entity.name, draft.name, *draft.aliases)
+        await tombstones.remove(connection, scope, [(name,) for name in saved])
         response = entity.to_json()
         await request.store(response, record_ids=[entity.id], user_id=scope.user_id)
     return response
@@ -73,11 +75,11 @@ async def upsert_entity(
 ) -> Entity:
     """Insert an entity, or add what the draft has to the one of its name: aliases and metadata.
 
-    One that had expired is there as before if this `revives` it. What is `derived` stays so until a
-    caller names it.
+    One that had expired is there as before if this `revives` it; one that was merged into another one stays
+    so, and the draft is of that one. What is `derived` stays so until a caller names it.
     """
     for _ in range(_MAX_ATTEMPTS):
-        before = await entity_queries.lock_named(connection, scope, draft.name)
+        draft, before = await merged.lock_named(connection, scope, draft)
         if before is not None:
             return await _add_to(connection, before, draft, derived=derived, revives=revives)
         columns: dict[str, Any] = {
@@ -148,11 +150,23 @@ async def _save_triple(
         ends = await resolve_ends(connection, scope, draft)
         triple = await write_triple(connection, scope, draft, ends, [draft.source] if draft.source else [])
         await entity_queries.adopt(connection, scope, ends.ids)
-        saved = [(triple.subject,), (triple.object,), (triple.subject, triple.predicate, triple.object)]
-        await tombstones.remove(connection, scope, saved)
+        await _remove_tombstones(connection, scope, draft, ends)
         response = triple.to_json()
         await request.store(response, record_ids=[triple.id, *ends.ids], user_id=scope.user_id)
     return response
+
+
+async def _remove_tombstones(
+    connection: AsyncConnection, scope: Scope, draft: TripleDraft, ends: Ends
+) -> None:
+    """Remove what would keep a triple out that a caller has saved, under the names of its entities."""
+    object_ = draft.object or draft.literal or ""
+    entities = await entity_queries.list_by_ids(connection, scope.tenant, ends.ids)
+    given = {draft.subject: ends.subject_id} | ({object_: ends.object_id} if ends.object_id else {})
+    known = {name: entities[id_].names for name, id_ in given.items()}
+    words = tombstones.words_of_triple(draft.subject, draft.predicate, object_, known)
+    own_names = {(names[0],) for names in known.values()}
+    await tombstones.remove(connection, scope, words | own_names)
 
 
 async def resolve_ends(
@@ -166,19 +180,21 @@ async def resolve_ends(
     """Return the entities that a triple names by id or by name, which are there until the transaction ends.
 
     A name that the scope does not see, or that has expired if this `revives` it, becomes an entity of this
-    scope, which is extracted if it is `derived`. Raises errors.Invalid for the id of an entity that the scope
-    does not see.
+    scope, which is extracted if it is `derived`. One that was merged into another one, perhaps while this
+    waited for it, is that one. Raises errors.Invalid for the id of an entity that the scope does not see.
     """
     named = {"subject": draft.subject} | ({} if draft.object is None else {"object": draft.object})
     by_name = await entity_queries.resolve_names(connection, scope, list(named.values()))
     candidates = sorted({*named.values(), *by_name.values()})
     existing = await entity_queries.lock_shared(connection, scope.tenant, candidates)
-    visible = {id_: entity for id_, entity in existing.items() if sees(scope, entity)}
+    visible = {id_: entity for id_, entity in existing.items() if entity.is_seen_by(scope)}
     ids: dict[str, str] = {}
     # In the order of the names: two that save the same new names the other way round wait for one another
     # once, not each for the other.
     for field, name in sorted(named.items(), key=lambda item: fold(item[1])):
         entity = visible.get(name) or visible.get(by_name.get(fold(name), ""))
+        if entity is not None:
+            entity = await merged.find_kept(connection, entity, shared=True) or entity
         if entity is None or (revives and entity.expired_at is not None):
             if entity is None:
                 require_name(field, name)
@@ -193,11 +209,6 @@ def require_name(field: str, name: str) -> None:
     """Raise errors.Invalid for what looks like the id of an entity, and is that of none."""
     if _ID.fullmatch(name):
         raise errors.Invalid(field, "must be a name, or the id of an entity that is there")
-
-
-def sees(scope: Scope, entity: Entity) -> bool:
-    """Return whether a scope sees an entity: its own, or one that is common to the agent."""
-    return entity.agent_id == scope.agent_id and entity.user_id in (None, scope.user_id)
 
 
 async def write_triple(

@@ -96,7 +96,15 @@ graph_name = Table(
         ["tenant", "entity_id"], ["graph_entity.tenant", "graph_entity.id"], ondelete="CASCADE"
     ),
 )
-Index("graph_name_key_idx", graph_name.c.tenant, graph_name.c.agent_id, graph_name.c.key)
+# Of a name that many share, those of one owner are read in their order, as far as they are needed.
+Index(
+    "graph_name_key_idx",
+    graph_name.c.tenant,
+    graph_name.c.agent_id,
+    graph_name.c.key,
+    graph_name.c.user_id,
+    graph_name.c.entity_id,
+)
 Index(
     "graph_name_folded_idx",
     graph_name.c.tenant,

@@ -8,7 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
-from shared.memory.graph.entity_queries import MATCH, MATCH_PARAMETERS, TOUCH, match_values
+from shared.memory.graph.entity_queries import TOUCH
+from shared.memory.graph.match_queries import MATCH, MATCH_PARAMETERS, match_values
 from shared.memory.graph.traversal import Step
 
 # The best triples of `node` in one direction, with the entity at the other end. Half of the width is enough

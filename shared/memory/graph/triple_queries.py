@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
+from shared.memory.graph.entity import MERGED
 from shared.memory.graph.names import fold
 from shared.memory.graph.table import IS_OPEN, graph_entity, graph_source, graph_triple
 from shared.memory.graph.triple import Triple, TripleDraft, TripleSource
@@ -105,6 +106,20 @@ async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[
     where = (tenant_filter(graph_triple, tenant), is_any_of(graph_triple.c.id, ids))
     statement = select(graph_triple.c.id).where(*where).order_by(graph_triple.c.id)
     return set((await connection.scalars(statement.with_for_update(read=True))).all())
+
+
+async def lock_moved(
+    connection: AsyncConnection, triple: Triple, subject_ids: Sequence[str], object_ids: Sequence[str]
+) -> list[Triple]:
+    """Lock and return the triples that said the same of these entities before they were merged."""
+    columns = graph_triple.c
+    keys = object_ids if triple.object_id is not None else [object_key(None, triple.object)]
+    is_moved = (columns.expired_at.is_not(None), columns.reason == MERGED)
+    same = (is_any_of(columns.subject_id, subject_ids), columns.predicate == triple.predicate)
+    where = (exact_scope(graph_triple, triple.scope), *is_moved, *same, is_any_of(columns.object_key, keys))
+    ids = (await connection.scalars(select(columns.id).where(*where))).all()
+    locked = await lock(connection, triple.tenant, ids) if ids else {}
+    return [moved for moved in locked.values() if moved.expired_at is not None]
 
 
 async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Triple]:

@@ -11,15 +11,16 @@ from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
-from shared.memory.longterm import hit_queries, index_document, queries
+from shared.memory.longterm import hit_queries, index_document, queries, validity
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
-from shared.search.index.client import Hit, IndexHits, IndexQuery
+from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import is_record
+from shared.search.index.hits import Hit
 from shared.search.index.points import DENSE
 from shared.search.index.widening import search_until_enough
 from shared.search.ranking import neighbours, relevance
@@ -94,7 +95,7 @@ async def search(
         candidates = [(row, candidate) for row, candidate in candidates if candidate.id not in repeated_ids]
         ranker = _ranking(query, options, None)
         ranker.add([candidate for _, candidate in candidates])
-        ranked = ranker.latest_first(ranker.best())
+        ranked = ranker.latest_first(ranker.best(), validity.latest(filters.as_of))
         best = _best(ranked, candidates, options, None)
         async with resources.postgres.for_tenant(scope.tenant) as connection:
             results = await _read_results(connection, scope, best)
@@ -159,7 +160,8 @@ async def _rank_hits(
                 candidates += neighbour_candidates
                 ranker.add([candidate for _, candidate in neighbour_candidates])
         repeated_ids = _repeated_ids(candidates)
-        ranked = ranker.latest_first([scored for scored in ranker.best() if scored.id not in repeated_ids])
+        distinct = [scored for scored in ranker.best() if scored.id not in repeated_ids]
+        ranked = ranker.latest_first(distinct, validity.latest(filters.as_of))
         if ranker.is_any_relevant:
             count = _count_places(found, ranker, [scored.id for scored in ranked], hidden_ids)
         return await _read_results(connection, scope, _best(ranked, candidates, options, floor)), count

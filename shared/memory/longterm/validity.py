@@ -1,6 +1,6 @@
 """When a memory is valid: at t if `valid_from` <= t < `valid_until`, where null is open."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, DateTime, and_, func, literal, or_
@@ -11,6 +11,11 @@ from shared.search.index.filters import Condition
 
 _TIME_DIFFERENCE = timedelta(minutes=1)
 """How far the time of a process may be from that of Postgres, which decides."""
+
+
+def latest(as_of: datetime | None) -> datetime:
+    """Return the time until which something has begun at a time, or perhaps now."""
+    return as_of or datetime.now(UTC) + _TIME_DIFFERENCE
 
 
 def is_valid(as_of: datetime | None = None) -> ColumnElement[bool]:

@@ -13,9 +13,10 @@ from shared.memory.working.working_entry import WorkingEntry
 from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.resources import Resources
 from shared.search.index import filters as index_filters
-from shared.search.index.client import Hit, IndexHits, IndexQuery
+from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.filters import Condition, field_equals
+from shared.search.index.hits import Hit
 from shared.search.index.widening import search_until_enough
 from shared.search.ranking import rank as ranking
 from shared.search.ranking.candidate import Candidate

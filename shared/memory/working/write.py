@@ -105,7 +105,8 @@ async def _index(
     document = index_document.document(working_memory.tenant, whole_entry)
     if not await resources.index_writer.write_through([document], jobs):
         # Another writer of the same key may have confirmed the job when its own point was written.
-        await _enqueue_index_jobs(resources, working_memory, [whole_entry.key])
+        jobs = await _enqueue_index_jobs(resources, working_memory, [whole_entry.key])
+        await resources.index_writer.note_missing(jobs)
 
 
 async def delete(

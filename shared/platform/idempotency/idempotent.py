@@ -35,6 +35,11 @@ class IdempotencyKey:
     digest: bytes
 
     @property
+    def stored_name(self) -> tuple[str, str]:
+        """The route and the key of the row. It has no word of a caller, so no erasure has to reach it."""
+        return "sha256", hashlib.sha256(f"{self.route}\x00{self.key}".encode()).hexdigest()
+
+    @property
     def request_id(self) -> str:
         """A text of fixed length that identifies the request, for databases that store no response."""
         identity = b"\x00".join([self.route.encode(), self.key.encode(), self.digest])
@@ -67,7 +72,8 @@ class IdempotentRequest:
         self.has_response = True
         if self._key is None:
             return
-        row_key = {"tenant": self._tenant, "route": self._key.route, "key": self._key.key}
+        route, key = self._key.stored_name
+        row_key = {"tenant": self._tenant, "route": route, "key": key}
         response = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
         await queries.add(self._connection, row_key | response | {"request_digest": self._key.digest})
 
@@ -98,7 +104,8 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
         return None
     if not await queries.try_lock(connection, tenant, key.route, key.key):
         raise errors.StillRunning
-    row = await queries.find(connection, tenant, key.route, key.key)
+    # A process of an older version stores it by its own words; such a row stays for a day.
+    row = await queries.find(connection, tenant, key.stored_name, (key.route, key.key))
     if row is None:
         return None
     if row["request_digest"] != key.digest:

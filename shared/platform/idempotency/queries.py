@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, delete, func, insert, select, update
+from sqlalchemy import RowMapping, delete, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import advisory_lock_key, tenant_filter
@@ -17,14 +17,12 @@ async def try_lock(connection: AsyncConnection, tenant: str, route: str, key: st
     return bool(await connection.scalar(select(lock)))
 
 
-async def find(connection: AsyncConnection, tenant: str, route: str, key: str) -> RowMapping | None:
-    """Return the stored response to a request, or None if there is none."""
-    where = (
-        tenant_filter(idempotent_response, tenant),
-        idempotent_response.c.route == route,
-        idempotent_response.c.key == key,
-    )
-    return (await connection.execute(select(idempotent_response).where(*where))).mappings().one_or_none()
+async def find(connection: AsyncConnection, tenant: str, *names: tuple[str, str]) -> RowMapping | None:
+    """Return the response that is stored under the first of some names, as (route, key), or None."""
+    is_named = tuple_(idempotent_response.c.route, idempotent_response.c.key).in_(names)
+    statement = select(idempotent_response).where(tenant_filter(idempotent_response, tenant), is_named)
+    found = {(row["route"], row["key"]): row for row in (await connection.execute(statement)).mappings()}
+    return next((found[name] for name in names if name in found), None)
 
 
 async def add(connection: AsyncConnection, values: Mapping[str, Any]) -> None:
@@ -33,12 +31,14 @@ async def add(connection: AsyncConnection, values: Mapping[str, Any]) -> None:
 
 
 async def erase_responses(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> None:
-    """Erase the stored responses that repeat the text of these records."""
+    """Erase the stored responses that repeat the text of these records, and whom they name."""
     where = (
         tenant_filter(idempotent_response, tenant),
         idempotent_response.c.record_ids.overlap(list(record_ids)),
     )
-    await connection.execute(update(idempotent_response).where(*where).values(body=None))
+    await connection.execute(
+        update(idempotent_response).where(*where).values(body=None, record_ids=[], user_id=None)
+    )
 
 
 async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:

@@ -1,4 +1,8 @@
-"""The table of stored responses, by tenant, route and key."""
+"""The table of stored responses, by tenant and by a digest of the route and the key.
+
+A route has ids in it, and a key is any word of a caller: they may name somebody who is erased, while a
+repetition of the request must be refused for a day. So neither is stored.
+"""
 
 from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, func, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -6,18 +10,18 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from shared.foundation.content import Subject, content, names_and_clears, no_content
 from shared.infra.postgres import metadata
 
+_NAMING = ("body", "record_ids", "user_id")
+
 idempotent_response = Table(
     "idempotent_response",
     metadata,
     Column("tenant", Text, primary_key=True, info=no_content("the tenant")),
-    Column("route", Text, primary_key=True, info=no_content("a route and its ids, kept for a day")),
-    Column(
-        "key", Text, primary_key=True, info=no_content("a word that a caller gave a request, kept for a day")
-    ),
+    Column("route", Text, primary_key=True, info=no_content("the name of the digest, not the route")),
+    Column("key", Text, primary_key=True, info=no_content("a digest of the route and of the caller's key")),
     Column("request_digest", LargeBinary, nullable=False, info=no_content("a digest")),
     # NULL once the records that it repeats have been erased.
     Column("body", JSONB(none_as_null=True), info=content()),
-    # Records whose text the body repeats: deleting one of them erases the body.
+    # Records whose text the body repeats: deleting one of them erases the body, and all that names somebody.
     Column(
         "record_ids",
         ARRAY(Text),
@@ -26,10 +30,10 @@ idempotent_response = Table(
         info=names_and_clears(
             *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN, Subject.LOG),
             *(Subject.PLAYBOOK, Subject.DOCUMENT, Subject.SKILL, Subject.ENTITY, Subject.TRIPLE),
-            clears=("body",),
+            clears=_NAMING,
         ),
     ),
-    Column("user_id", Text, info=names_and_clears(Subject.USER, clears=("body", "user_id"))),
+    Column("user_id", Text, info=names_and_clears(Subject.USER, clears=_NAMING)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
 )
 

@@ -7,9 +7,9 @@ deleted or foreign point is never returned. Qdrant computes the IDF over the rec
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from shared.foundation import errors
 from shared.foundation.stages import RecordKind
@@ -21,11 +21,12 @@ from shared.search.floor import Floor
 from shared.search.index import filters, generations, recent_writes
 from shared.search.index.filters import Condition
 from shared.search.index.generations import Generation
+from shared.search.index.hits import RECENT, Hit, key_of, merge_channels, newest_versions
+from shared.search.index.missing_points import MissingPoints
 from shared.search.index.points import DENSE, KEYWORDS, point_id
 from shared.search.text import bm25, indexed_text
 
 RESERVED_HITS = 8
-_RECENT = "recent"
 _LIVE_CACHE_SECONDS = 2.0
 _WIDENING = 10
 SparseVector = dict[str, Any]
@@ -54,18 +55,11 @@ class IndexQuery:
     version: int | None = None
 
 
-class Hit(NamedTuple):
-    """A record that a channel found: its id, the indexed version and the raw scores."""
-
-    record_id: str
-    version: int
-    keyword: float | None
-    cosine: float | None
-
-
 @dataclass(slots=True)
 class IndexHits:
     """The result of a search. `stages` names the channels that ran, `degraded` those that could not.
+
+    `index` is in `degraded` while points of the tenant are still to be written.
 
     `limit` is the number of hits that a channel could return. `cut_channels` returned so many, and may have
     more, of at most the score beside them. `vector` is the embedded query, `floor` decides what is relevant.
@@ -90,12 +84,14 @@ class SearchIndex:
         embedder: Embedder | None,
         candidates: int,
         recent_seconds: float,
+        missing_points: MissingPoints,
     ) -> None:
         self.qdrant = qdrant
         self.embedder = embedder
         self._postgres = postgres
         self._candidates = candidates
         self._recent_seconds = recent_seconds
+        self._missing_points = missing_points
         self._live: dict[RecordKind, tuple[float, Generation]] = {}
 
     async def search(self, query: IndexQuery) -> IndexHits:
@@ -105,9 +101,16 @@ class SearchIndex:
         texts = [query.text] if query.embed_as_is else indexed_text.query_embedding_texts(query.text)
         texts = [] if query.keywords_only else texts
         generation, result.vector = await asyncio.gather(
-            self.live(query.kind), self._embed_query(texts, result)
+            self._find_generation(query, result), self._embed_query(texts, result)
         )
         return await self._search_generation(result, generation, query)
+
+    async def _find_generation(self, query: IndexQuery, result: IndexHits) -> Generation:
+        generation = await self.live(query.kind)
+        # Before the search: a point that is written meanwhile is found, and named as missing all the same.
+        if await self._missing_points.exist(query.tenant, generation.id):
+            result.degraded = list(dict.fromkeys([*result.degraded, "index"]))
+        return generation
 
     async def widen(self, query: IndexQuery, found: IndexHits) -> IndexHits:
         """Return the hits of the same query up to ten times the limit. Raises as `search` does."""
@@ -126,6 +129,9 @@ class SearchIndex:
             await self._query(result, generation, query)
         except CollectionNotFound:
             await self._query_current_generation(result, query)
+        except errors.Unavailable:
+            self._missing_points.look_again()
+            raise
         return result
 
     async def live(self, kind: RecordKind) -> Generation:
@@ -159,7 +165,8 @@ class SearchIndex:
     async def _query_current_generation(self, result: IndexHits, query: IndexQuery) -> None:
         """Query again, because the cached generation was dropped in the meantime."""
         self._live.pop(query.kind, None)
-        generation = await self.live(query.kind)
+        self._missing_points.look_again()
+        generation = await self._find_generation(query, result)
         try:
             await self._query(result, generation, query)
         except CollectionNotFound as error:
@@ -178,12 +185,12 @@ class SearchIndex:
             stages = [stage for stage, _ in requests]
             found = zip(vectors, points, strict=False)
             result.cut_channels = {s: hits[-1]["score"] for s, hits in found if len(hits) >= result.limit}
-            hits = _merge_channels(list(zip(stages, points, strict=True)))
-            if terms is not None and stages[-1] == _RECENT:
+            hits = merge_channels(list(zip(stages, points, strict=True)))
+            if terms is not None and stages[-1] == RECENT:
                 lowest = points[0][-1]["score"] if len(points[0]) >= result.limit else 0.0
                 missed = await self._missed_hits(generation, query, terms, points[-2:], hits, lowest)
                 hits = [*missed, *hits]
-            result.hits = _newest_versions(hit for hit in hits if query.version in {None, hit.version})
+            result.hits = newest_versions(hit for hit in hits if query.version in {None, hit.version})
         result.stages = list(vectors)
         result.floor = _floor(generation)
 
@@ -204,7 +211,7 @@ class SearchIndex:
         if len(found) >= recent_writes.MAX_RECENT:  # it found many, and may have left the others out as worse
             return []
         weights = recent_writes.matching_weights(all_recent, terms["indices"])
-        known = {_key(point) for point in found}
+        known = {key_of(point) for point in found}
         known |= {(hit.record_id, hit.version) for hit in hits if hit.keyword is not None}
         missed_keys = [key for key in weights if key not in known]
         if not missed_keys:
@@ -246,7 +253,7 @@ def _build_requests(
     if KEYWORDS in vectors and recent > 0:
         conditions = recent_writes.conditions([*tenant, *query.conditions], recent)
         found = _request(KEYWORDS, vectors[KEYWORDS], conditions, recent_writes.MAX_RECENT, corpus)
-        requests += [(_RECENT, found), (_RECENT, recent_writes.build_request(conditions))]
+        requests += [(RECENT, found), (RECENT, recent_writes.build_request(conditions))]
     return requests
 
 
@@ -273,27 +280,3 @@ def _request(
         "limit": limit,
         "with_payload": ["record_id", "version"],
     } | ({"params": params} if params else {})
-
-
-def _merge_channels(points_by_channel: Sequence[tuple[str, Sequence[Json]]]) -> list[Hit]:
-    scores: dict[str, dict[tuple[str, int], float]] = {KEYWORDS: {}, DENSE: {}}
-    keys: dict[tuple[str, int], None] = {}
-    for stage, points in points_by_channel:
-        if stage != _RECENT:
-            found = {_key(point): point["score"] for point in points if point.get("payload")}
-            scores[stage] |= found
-            keys |= dict.fromkeys(found)
-    return [Hit(*key, scores[KEYWORDS].get(key), scores[DENSE].get(key)) for key in keys]
-
-
-def _key(point: Json) -> tuple[str, int]:
-    return point["payload"]["record_id"], point["payload"]["version"]
-
-
-def _newest_versions(hits: Iterable[Hit]) -> list[Hit]:
-    """Return one hit per record: a point of an older version may exist until it is removed."""
-    newest: dict[str, Hit] = {}
-    for hit in hits:
-        if hit.record_id not in newest or newest[hit.record_id].version < hit.version:
-            newest[hit.record_id] = hit
-    return list(newest.values())

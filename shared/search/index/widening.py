@@ -39,7 +39,7 @@ async def search_until_enough(
         except errors.Unavailable as error:
             if error.dependency == "postgres":
                 raise
-            found.degraded.append("index")
+            found.degraded = list(dict.fromkeys([*found.degraded, "index"]))
             break
         records, count = await read(found)
     return found, records

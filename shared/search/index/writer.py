@@ -3,7 +3,7 @@
 The index jobs of the save are committed already and are due in a few seconds. If the keyword points can
 be written now, the jobs are confirmed in small groups after the response, and they continue with `embed`
 or are complete. If Qdrant is unavailable, or this process dies, the jobs become due and a worker writes
-the same points. Only time is lost.
+the same points. Until then searches name `index` in `degraded` (`missing_points`).
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from shared.jobs import index_jobs, written_records
 from shared.jobs.job import Job
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
+from shared.search.index.missing_points import MissingPoints
 from shared.search.index.points import IndexDocument
 
 WRITE_THROUGH_SECONDS = 5.0
@@ -36,10 +37,13 @@ log = structlog.get_logger()
 class IndexWriter:
     """Indexes the saves of this process."""
 
-    def __init__(self, postgres: Postgres, qdrant: Qdrant, publisher: TaskPublisher) -> None:
+    def __init__(
+        self, postgres: Postgres, qdrant: Qdrant, publisher: TaskPublisher, missing_points: MissingPoints
+    ) -> None:
         self._postgres = postgres
         self._qdrant = qdrant
         self._publisher = publisher
+        self._missing_points = missing_points
         self._generations: dict[int, Generation] = {}
         self._unconfirmed: list[Job] = []
         self._confirmation: asyncio.Task[None] | None = None
@@ -58,6 +62,10 @@ class IndexWriter:
             by_generation.setdefault(job.generation, []).append(job)
         results = [await self._write(number, group, by_id) for number, group in by_generation.items()]
         return all(results)
+
+    async def note_missing(self, jobs: Sequence[Job]) -> None:
+        """Note that search lacks the points of jobs that were enqueued again after a failed write."""
+        await self._missing_points.note(jobs, "qdrant: the writer could not write the point")
 
     def write_soon(self, tenant: str, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> None:
         """Write the keyword points of a tenant's save after the response.
@@ -114,6 +122,9 @@ class IndexWriter:
             await self._write_points(generation.collection, jobs, by_id)
         except (errors.Unavailable, CollectionNotFound) as error:
             log.warning("write_through_failed", jobs=len(jobs), reason=str(error))
+            # A point that was to be deleted is no hit, so nothing is missing without its deletion.
+            missing = [job for job in jobs if job.record_id in by_id]
+            await self._missing_points.note(missing, str(error))
             self._publisher.wake(stages.INDEX, len(jobs))
             return False
         self._confirm_soon(jobs)

@@ -48,18 +48,23 @@ _Pair = tuple[int, int]
 
 
 def put_latest_first(
-    query: str, ranked: Sequence[ScoredCandidate], candidates: Sequence[Candidate]
+    query: str,
+    ranked: Sequence[ScoredCandidate],
+    candidates: Sequence[Candidate],
+    until: float | None = None,
 ) -> list[ScoredCandidate]:
     """Return the ranked candidates, with the newer of two that contradict each other above the older.
 
-    `ScoredCandidate.position` is the position among `candidates`.
+    `ScoredCandidate.position` is the position among `candidates`. What is true only after `until`, in seconds
+    since 1970, is newer than nothing: it is not so yet, at the time that was asked about.
     """
     if len(ranked) < 2 or is_about_past(query):
         return list(ranked)
     compared = [candidates[scored.position] for scored in ranked[:MAX_COMPARED]]
     newer_than: defaultdict[int, list[int]] = defaultdict(list)
     for older, newer in sorted(set(_find_pairs(read_question(query), compared))):
-        newer_than[older].append(newer)
+        if until is None or (compared[newer].since or 0.0) <= until:
+            newer_than[older].append(newer)
     return _reorder(ranked, newer_than) if newer_than else list(ranked)
 
 

@@ -93,9 +93,15 @@ class Ranking:
             for position in counting[:limit]
         ]
 
-    def latest_first(self, ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        """Return what `best` returned, with the newer of two that contradict each other above the older."""
-        return put_latest_first(self._query, ranked, self._candidates)
+    def latest_first(
+        self, ranked: Sequence[ScoredCandidate], until: datetime | None = None
+    ) -> list[ScoredCandidate]:
+        """Return what `best` returned, with the newer of two that contradict each other above the older.
+
+        What is true only after `until` counts as newer than nothing.
+        """
+        seconds = None if until is None else until.timestamp()
+        return put_latest_first(self._query, ranked, self._candidates, seconds)
 
 
 def top(

@@ -1,12 +1,15 @@
 """A batch runs requests in order, each with its own result, and with no more rights than its key."""
 
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import httpx
 import pytest
 
 from services.gateway.batch import key_of_operation
+from shared.jobs import status as job_status
+from shared.platform.auth import api_keys
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.idempotency.idempotent import IdempotencyKey
 from tests.conftest import Gateway
@@ -50,6 +53,7 @@ async def test_operations_run_in_order_and_a_failing_one_does_not_stop_the_rest(
     [listed] = results[7]["body"]["results"]
     assert listed["id"] == results[0]["body"]["id"]
     assert results[2]["body"]["errors"][0]["field"] == "content"
+    assert results[10]["headers"]["allow"] == "GET, POST"
 
 
 async def test_conditions_of_an_operation_hold(gateway: Gateway) -> None:
@@ -115,6 +119,9 @@ async def test_an_own_key_of_an_operation_concerns_only_that_operation(gateway: 
         (op("GET", "/metrics"), "path"),
         (op("GET", "/v1/memories", authorization="Bearer other"), "headers"),
         (op("GET", "/v1/memories", if_match="a\nb"), "headers"),
+        (op("GET", "/v1/memories", if_match="ä"), "headers"),
+        (op("GET", "/v1/tools", loci_user="a\nb"), "headers"),
+        (op("GET", "/v1/tools", loci_user="a", **{"Loci-User": "b"}), "once"),
         (op("GET", "/v1/memories/a%0Ab"), "control characters"),
         (op("GET", "/v1/memories?cursor=%00"), "NUL"),
         ({"method": "GET", "path": "/v1/memories", "colour": "red"}, "colour"),
@@ -166,6 +173,58 @@ async def test_an_operation_has_the_rights_of_the_key_and_no_more(gateway: Gatew
         "/v1/batch", json={"operations": [op("GET", memory)]}, headers={"authorization": "Bearer wrong"}
     )
     assert refused.status_code == 401
+
+
+async def test_a_key_that_is_revoked_ends_the_batch(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await api_keys.issue(gateway.resources.postgres, gateway.tenant, rights=["read", "write"])
+    status = job_status.tenant_status
+
+    async def revoke_and_read(*arguments: Any) -> Any:
+        assert await api_keys.revoke(gateway.resources.postgres, key.split("_")[1])
+        return await status(*arguments)
+
+    monkeypatch.setattr(job_status, "tenant_status", revoke_and_read)
+    body = {"operations": [op("GET", "/v1/memories"), op("GET", "/v1/status"), op("GET", "/v1/memories")]}
+    headers = {"authorization": f"Bearer {key}"}
+    monkeypatch.setattr("services.gateway.batch._KEY_SECONDS", 0)
+    results = (await gateway.client.post("/v1/batch", json=body, headers=headers)).json()["results"]
+    assert [result["status"] for result in results] == [200, 200, 401]
+    assert results[2]["body"]["detail"] == "the key is unknown, expired or revoked"
+
+
+async def test_a_quick_batch_looks_its_key_up_once(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.gateway.batch._KEY_SECONDS", 600)
+    look_ups = AsyncMock(side_effect=api_keys.authenticate)
+    monkeypatch.setattr(api_keys, "authenticate", look_ups)
+    await run(gateway.client, *[op("GET", "/v1/status")] * 5)
+    assert look_ups.await_count == 1
+
+
+async def test_tools_act_for_whom_the_operation_names_or_else_the_batch(gateway: Gateway) -> None:
+    def save(text: str, **headers: str) -> dict[str, Any]:
+        return op("POST", "/v1/tools/memory_add", {"arguments": {"content": text}}, **headers)
+
+    operations = [save("of the batch"), save("of its own", loci_user="Zoë")]
+    response = await gateway.client.post(
+        "/v1/batch", json={"operations": operations}, headers={"loci-user": "ada", "loci-agent": "inn"}
+    )
+    assert [result["status"] for result in response.json()["results"]] == [200, 200], response.text
+    for user, content in (("ada", "of the batch"), ("Zoë", "of its own")):
+        listed = await gateway.client.get("/v1/memories", params={"user_id": user, "agent_id": "inn"})
+        assert [memory["content"] for memory in listed.json()["results"]] == [content]
+    assert (await gateway.client.get("/v1/memories?agent_id=inn")).json()["results"] == []
+
+
+async def test_an_operation_chooses_nobody_whom_the_key_may_not_act_for(gateway: Gateway) -> None:
+    listing = op("GET", "/v1/tools")
+    async with await gateway.new_client(user_id="ada", rights=["read", "write"]) as ada:
+        own = [listing, {**listing, "headers": {"Loci-User": "bob"}}]
+        assert [result["status"] for result in await run(ada, *own)] == [200, 403]
+        body = {"operations": [listing, {**listing, "headers": {"Loci-User": "ada"}}]}
+        response = await ada.post("/v1/batch", json=body, headers={"loci-user": "bob"})
+        assert [result["status"] for result in response.json()["results"]] == [403, 200]
 
 
 async def test_operations_are_counted_under_their_routes(gateway: Gateway) -> None:

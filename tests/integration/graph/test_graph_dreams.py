@@ -73,6 +73,20 @@ async def test_what_was_undone_or_deleted_is_not_drawn_once_more(
     assert await entities(agent) == []
 
 
+async def test_what_was_deleted_is_not_drawn_under_another_name_of_its_entity(
+    agent: Agent, gateway: Gateway, models: ModelServer
+) -> None:
+    await save_entity(agent, "Bo Chen", aliases=["Bo"])
+    await save_entity(agent, "Larkspur", aliases=["The garden"])
+    known = await connect(agent, "Bo Chen", "leads", "Larkspur")
+    await agent.request("DELETE", f"{URL}/triples/{known['id']}")
+    session = await create_session(gateway, "Bo leads the garden.")
+    fields = {"subject": "Bo", "object": "The garden", "fact": "Bo leads the garden."}
+    run = await _extract(gateway, models, _reply(session, **fields))
+    assert "forgotten" in [item["code"] for item in run["passes"][0]["rejections"]]
+    assert await triples(agent) == []
+
+
 async def test_facts_are_read_once_each_and_are_sources(
     agent: Agent, gateway: Gateway, models: ModelServer
 ) -> None:

@@ -162,6 +162,38 @@ async def test_an_alias_that_was_deleted_on_purpose_does_not_come_back_under_ano
     assert (await import_lines(agent, [entity_line("Alice", aliases=["Ally", "Al"])]))["updated"] == 1
 
 
+async def test_a_triple_that_was_deleted_comes_back_under_no_name_of_its_entities(agent: Agent) -> None:
+    alice = await save_entity(agent, "Alice", aliases=["Ally", "Al Smith"])
+    bot = await save_entity(agent, "RockBot", aliases=["The bot"])
+    triple = await connect(agent, "Alice", "works_on", "RockBot")
+    await agent.request("DELETE", f"{URL}/triples/{triple['id']}")
+    names = [("ALLY", "RockBot"), ("ally", "the bot"), (alice["id"], bot["id"]), ("Al Smith", "The bot")]
+    rows = [
+        triple_line(number, subject=subject, predicate="works_on", object=object_)
+        for number, (subject, object_) in enumerate(names)
+    ]
+    for lines in ([rows[2]], rows):
+        report = await import_lines(agent, lines)
+        assert [(item["line"], item["rule"]) for item in report["refused"]] == [
+            (number, "was deleted on purpose") for number in range(1, len(lines) + 1)
+        ]
+    assert await triples(agent, validity="any") == []
+    assert (await import_lines(agent, rows[1:2], restore="true"))["created"] == 1
+    assert (await import_lines(agent, rows))["skipped"] == 4
+    [restored] = await triples(agent)
+    await agent.request("DELETE", f"{URL}/triples/{restored['id']}")
+    await connect(agent, "Ally", "works_on", "The bot")
+    assert (await import_lines(agent, rows))["skipped"] == 4
+
+
+async def test_each_line_is_refused_however_it_writes_a_deleted_name(agent: Agent) -> None:
+    alice = await save_entity(agent, "Alice", aliases=["Ally"])
+    await agent.request("DELETE", f"{URL}/entities/{alice['id']}")
+    rows = [triple_line(n, subject=name) for n, name in enumerate(("Alice", "ALICE", "Ally", "ally"))]
+    assert len((await import_lines(agent, rows))["refused"]) == 4
+    assert await entities(agent) == []
+
+
 async def test_what_dreams_must_leave_alone_is_left_alone_after_an_import(agent: Agent) -> None:
     triple = await connect(agent, "Alice", "may_know", "Bob", confidence=0.1)
     for step in ("invalidate", "restore"):

@@ -33,6 +33,18 @@ async def test_what_is_valid_since_later_is_newer_whenever_it_was_saved(
     assert await keeper.search_contents(QUESTION, **scope) == [NEWER, OLDER]
 
 
+async def test_what_is_true_later_than_the_time_that_is_asked_about_is_not_newer(
+    keeper: Agent, scope: dict[str, str]
+) -> None:
+    await keeper.save(OLDER, occurred_at=JANUARY, **scope)
+    await keeper.save(NEWER, occurred_at=MARCH, **scope)
+    for as_of, expected in (("2024-02-10T09:00:00Z", [OLDER, NEWER]), (MARCH, [NEWER, OLDER])):
+        assert await keeper.search_contents(QUESTION, as_of=as_of, **scope) == expected
+    coming = "Ada's favourite colour is red."
+    await keeper.save(coming, valid_from="2099-01-01T00:00:00Z", **scope)
+    assert (await keeper.search_contents(QUESTION, validity="any", **scope))[0] == NEWER
+
+
 async def test_without_a_time_what_was_said_last_is_newer(keeper: Agent, scope: dict[str, str]) -> None:
     await keeper.save(OLDER, **scope)
     await keeper.save(NEWER, **scope)

@@ -1,5 +1,7 @@
 """DR7 for CV5: each thing that a mining run did can be undone, but for what somebody has changed since."""
 
+import pytest
+
 from tests.integration.mining.conftest import JUNE, Talker, fact, propose
 from tests.integration.mining.test_facts import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
 from tests.journey.agent import Json
@@ -60,6 +62,54 @@ async def test_what_was_changed_since_stays_with_what_it_replaced(
         memory["id"]: "what replaced it was changed since and stays",
     }
     assert list(await talker.facts()) == [ODENSE]
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_reopened"),
+    [
+        ({"tags": ["home"]}, True),
+        ({"content": "The user lives in Aarhus, in a tent."}, True),
+        ({"valid_until": "2026-05-01T00:00:00Z"}, False),
+        ({"superseded_by": []}, True),
+    ],
+)
+async def test_an_edit_of_what_was_closed_stays_and_only_another_end_keeps_it_closed(
+    talker: Talker, models: ModelServer, edit: Json, *, is_reopened: bool
+) -> None:
+    """Otherwise neither would be right: what replaced it is gone."""
+    _, memory = await tell_of_aarhus(talker, models)
+    _, run = await move_to_odense(talker, models, memory["id"])
+    path = f"/v1/memories/{memory['id']}"
+    edited = await talker.request("PATCH", path, json=edit)
+    undone = await undo(talker, run)
+    assert undone["reopened"] == ([memory["id"]] if is_reopened else [])
+    after = await talker.request("GET", path)
+    assert after["valid_until"] == (None if is_reopened else edit["valid_until"])
+    assert {name: after[name] for name in ("content", "tags")} == {
+        name: edited[name] for name in ("content", "tags")
+    }
+    assert list(await talker.facts()) == ([edited["content"]] if is_reopened else [])
+
+
+async def test_what_was_closed_for_something_else_since_stays_closed(
+    talker: Talker, models: ModelServer
+) -> None:
+    _, memory = await tell_of_aarhus(talker, models)
+    _, run = await move_to_odense(talker, models, memory["id"])
+    other = await talker.save("The user lives in Bremen.", user_id="ada", enrich=False)
+    changes = {"superseded_by": [other["id"]]}
+    await talker.request("PATCH", f"/v1/memories/{memory['id']}", json=changes)
+    assert {"entry_id": memory["id"], "reason": "it was changed since"} in (await undo(talker, run))["kept"]
+
+
+async def test_what_was_archived_since_it_was_closed_stays_archived(
+    talker: Talker, models: ModelServer
+) -> None:
+    _, memory = await tell_of_aarhus(talker, models)
+    _, run = await move_to_odense(talker, models, memory["id"])
+    await talker.request("POST", f"/v1/memories/{memory['id']}/archive")
+    assert {"entry_id": memory["id"], "reason": "it was archived since"} in (await undo(talker, run))["kept"]
+    assert (await talker.memory(memory["id"]))["valid_until"] is not None
 
 
 async def test_what_a_live_memory_says_by_now_stays_closed(talker: Talker, models: ModelServer) -> None:

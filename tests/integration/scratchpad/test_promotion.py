@@ -4,10 +4,13 @@ from http import HTTPStatus
 
 import pytest
 
+from shared.conversation.scratchpad import cache, queries
+from shared.conversation.sessions.open import get_session
 from shared.dreams.promotion import due
 from shared.foundation import errors
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
+from tests.integration.playbooks.conftest import find, record
 from tests.integration.scratchpad.conftest import (
     business_context,
     last_promotion,
@@ -18,6 +21,7 @@ from tests.integration.scratchpad.conftest import (
     report,
     snippets,
 )
+from tests.integration.scratchpad.test_scratchpad import caller_of
 from tests.journey.agent import Agent
 
 FACT = "Ada wants one invoice a month."
@@ -204,3 +208,34 @@ async def test_bad_input_is_refused(agent: Agent, path: str, body: dict[str, obj
     response = await agent.client.post(f"/v1/sessions/{session}/{path}", json=body)
     assert response.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
     assert [violation["field"] for violation in response.json()["errors"]] == [field]
+
+
+@pytest.mark.parametrize("trigger", ["report", "all"])
+async def test_a_copy_of_a_playbook_is_promoted_only_if_it_is_named(agent: Agent, trigger: str) -> None:
+    """A playbook goes with its turns, and its copy with it: what is made of the copy would stay."""
+    await record(agent, user_id="ada", user_query="Buy marmalade.")
+    session = await agent.session(user_id="ada")
+    for _ in range(3):
+        found = await find(agent, flow="book_flight", session_id=session)
+    frequent = await note(agent, session, FACT, times=3)
+    if trigger == "report":
+        await report(agent, session)
+        promotion = await last_promotion(agent, session)
+    else:
+        promotion = await promote(agent, session)
+    assert outcomes(promotion) == {frequent["id"]: "promoted"}
+    assert "marmalade" not in str(promotion)
+    named = await promote(agent, session, ids=[found["snippet_id"]])
+    assert outcomes(named) == {found["snippet_id"]: "promoted"}
+
+
+async def test_a_cached_copy_of_a_playbook_is_known_as_one(agent: Agent, gateway: Gateway) -> None:
+    await record(agent, user_query="Buy marmalade.")
+    session_id = await agent.session()
+    await find(agent, flow="book_flight", session_id=session_id)
+    await note(agent, session_id, FACT)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        session = await get_session(connection, gateway.resources.settings, caller_of(gateway), session_id)
+        revision = await queries.last_revision(connection, gateway.tenant, session_id)
+    cached, _ = await cache.load(gateway.resources, session, revision)
+    assert [snippet.is_own_note for snippet in cached] == [False, True]

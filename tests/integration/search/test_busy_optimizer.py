@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -16,6 +17,7 @@ from shared.search.index import collections, points
 from shared.search.index.client import IndexQuery, SearchIndex
 from shared.search.index.filters import field_equals
 from shared.search.index.generations import Generation
+from shared.search.index.missing_points import MissingPoints
 from shared.search.index.points import IndexDocument
 from tests.long_form import in_long_form
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable
@@ -47,7 +49,9 @@ async def test_a_point_is_found_by_keyword_at_once_while_the_server_merges_segme
         return Generation(1, kind, COLLECTION, "live", None, None)
 
     monkeypatch.setattr(SearchIndex, "live", live)
-    index = SearchIndex(Any, qdrant, None, 100, 3)  # type: ignore[arg-type]
+    missing_points = create_autospec(MissingPoints, instance=True)
+    missing_points.exist.return_value = False
+    index = SearchIndex(Any, qdrant, None, 100, 3, missing_points)  # type: ignore[arg-type]
     async with _busy(qdrant):
         for number in range(ROUNDS):
             documents = [_document(f"{number}-{part}", f"heron round{number}") for part in range(4)]

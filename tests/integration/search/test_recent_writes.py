@@ -9,7 +9,9 @@ from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.memory.longterm.filters import MemoryFilters
 from shared.platform.resources import Resources
-from shared.search.index.client import Hit, IndexQuery, SearchIndex
+from shared.search.index.client import IndexQuery, SearchIndex
+from shared.search.index.hits import Hit
+from shared.search.index.missing_points import MissingPoints
 from tests.conftest import Gateway
 from tests.integration.search.conftest import Hide
 from tests.journey.agent import Agent
@@ -111,7 +113,8 @@ async def test_older_records_are_left_to_the_index(
 
 
 def _index(resources: Resources, recent_seconds: float) -> SearchIndex:
-    return SearchIndex(resources.postgres, resources.qdrant, None, 100, recent_seconds)
+    missing_points = MissingPoints(resources.postgres)
+    return SearchIndex(resources.postgres, resources.qdrant, None, 100, recent_seconds, missing_points)
 
 
 async def _hits(gateway: Gateway, index: SearchIndex, query: str) -> dict[str, Hit]:

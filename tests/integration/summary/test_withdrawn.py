@@ -92,7 +92,7 @@ async def test_what_is_withdrawn_while_the_model_thinks_is_in_no_summary(
     at_last: tuple[str | None, str] | None,
 ) -> None:
     await _say_secret(talk)
-    _before_the_answer(talk, monkeypatch, change)
+    before_the_answer(talk, monkeypatch, change)
     await talk.drain()
     assert await records_with(inspector, talk.gateway, SECRET) == []
     assert await talk.pending() == 0
@@ -100,7 +100,7 @@ async def test_what_is_withdrawn_while_the_model_thinks_is_in_no_summary(
         assert await talk.shown() == (*at_last, [])
 
 
-def _before_the_answer(talk: Talk, monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
+def before_the_answer(talk: Talk, monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
     """Let something change between the first question to the model and its answer."""
     model = talk.gateway.resources.language_model
     assert model is not None
@@ -119,7 +119,7 @@ async def test_turns_that_are_appended_while_the_model_thinks_are_in_the_next_su
     talk: Talk, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await talk.say(1, 6)
-    _before_the_answer(talk, monkeypatch, lambda talk: talk.say(7, 8))
+    before_the_answer(talk, monkeypatch, lambda talk: talk.say(7, 8))
     await talk.drain()
     assert await talk.shown() == (numbers(1, 4), numbers(5, 8), [])
     assert len(models.chat_calls) == 2
@@ -141,7 +141,7 @@ async def test_two_workers_with_one_job_store_one_summary(
 
     stored_before = await _stored_count(talk)
     await talk.say(1, 6)
-    _before_the_answer(talk, monkeypatch, work_as_another)
+    before_the_answer(talk, monkeypatch, work_as_another)
     await talk.drain()
     assert await talk.shown() == (numbers(1, 2), numbers(3, 6), [])
     assert (len(models.chat_calls), await _stored_count(talk) - stored_before) == (2, 1)

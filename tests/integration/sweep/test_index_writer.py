@@ -14,6 +14,7 @@ from shared.jobs.job import Job
 from shared.jobs.table import job as job_table
 from shared.memory.longterm import index_document, queries, save
 from shared.search.index import points
+from shared.search.index.missing_points import MissingPoints
 from shared.search.index.points import IndexDocument
 from shared.search.index.writer import IndexWriter
 from tests.integration.sweep.stack import TestStack
@@ -38,7 +39,9 @@ def wake_ups() -> WakeUps:
 @pytest.fixture
 async def writer(stack: TestStack, wake_ups: WakeUps) -> AsyncIterator[IndexWriter]:
     opened = stack.resources
-    writer = IndexWriter(opened.postgres, opened.qdrant, cast(TaskPublisher, wake_ups))
+    writer = IndexWriter(
+        opened.postgres, opened.qdrant, cast(TaskPublisher, wake_ups), MissingPoints(opened.postgres)
+    )
     yield writer
     await writer.close()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from shared.conversation.sessions import queries as session_queries
 from shared.foundation import config
 from shared.foundation.stages import RecordKind
+from shared.platform.idempotency.idempotent import IdempotencyKey
 from tests.conftest import running_gateway
 from tests.integration.sweep.stack import TestStack
 from tests.standins.models import ModelServer
@@ -103,10 +104,11 @@ async def test_a_purged_text_may_be_saved_again(stack: TestStack) -> None:
 async def test_stored_responses_are_kept_for_a_day(stack: TestStack) -> None:
     for key in ("old", "new"):
         await stack.client.post("/v1/memories", json={"content": key}, headers={"Idempotency-Key": key})
-    await stack.backdate("idempotent_response", "created_at", 25 / 24, key="old")
-    await stack.backdate("idempotent_response", "created_at", 23 / 24, key="new")
+    old, new = (IdempotencyKey("POST /v1/memories", key, b"").stored_name[1] for key in ("old", "new"))
+    await stack.backdate("idempotent_response", "created_at", 25 / 24, key=old)
+    await stack.backdate("idempotent_response", "created_at", 23 / 24, key=new)
     assert (await stack.sweep()).expired_responses == 1
-    assert await stack.sql("SELECT key FROM idempotent_response") == [("new",)]
+    assert await stack.sql("SELECT key FROM idempotent_response") == [(new,)]
     assert (await stack.repairs())["expired_responses"] == 1
 
 

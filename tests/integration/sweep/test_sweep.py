@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from shared.foundation.stages import RecordKind
+from shared.platform.idempotency.idempotent import IdempotencyKey
 from shared.platform.resources import open_resources
 from tests.integration.sweep.stack import TestStack
 from workers.sweep import sweep
@@ -42,7 +43,8 @@ async def fill_with_everything(stack: TestStack) -> None:
     await stack.backdate("memory_history", "created_at", 31, memory_id=with_old_history)
     await stack.backdate("session", "expires_at", 1, id=expired)
     await stack.backdate("turn", "received_at", 11, session_id=open_session, seq=1)
-    await stack.backdate("idempotent_response", "created_at", 2, key="k")
+    keyed = IdempotencyKey("POST /v1/memories", "k", b"")
+    await stack.backdate("idempotent_response", "created_at", 2, key=keyed.stored_name[1])
     await stack.add_point(RecordKind.MEMORY, "ffffffffffff", 1)
     await stack.add_point(RecordKind.WORKING, "session/x/over", 1, expires_at="2020-01-01T00:00:00Z")
     await stack.delete_points(RecordKind.MEMORY, [without_point])

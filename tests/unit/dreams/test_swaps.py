@@ -2,9 +2,11 @@
 
 import pytest
 
-from shared.dreams.verification import fidelity
+from shared.dreams.verification import fidelity, swaps
 from shared.dreams.verification.rejection import RejectionCode
+from shared.dreams.verification.specifics import ParsedText
 from shared.dreams.verification.swaps import swapped_words
+from shared.dreams.verification.text_parser import parse_text
 from tests.unit.dreams.builders import memory
 
 OFFICES = "The office in Kiel closes at 18:00, the one in Cologne at 18:30."
@@ -82,3 +84,20 @@ def test_sources_count_together() -> None:
 def test_the_names_and_the_quantities_that_were_exchanged_are_named() -> None:
     words = swapped_words("Kiel closes at 18:30. Cologne closes at 18:00.", [OFFICES])
     assert words == ["kiel", "18:30", "cologne", "18:00"]
+
+
+@pytest.mark.parametrize("things", [["apples", "pears"], ["Ada", "plums"], ["apples", "16 GB"]])
+def test_a_list_of_thousands_is_read_once_and_not_anew_for_each_of_its_parts(
+    monkeypatch: pytest.MonkeyPatch, things: list[str]
+) -> None:
+    """A note of such a list once held up a worker for a minute, and a turn of it for hours."""
+    lengths: list[int] = []
+
+    def parse_and_count(text: str) -> ParsedText:
+        lengths.append(len(text))
+        return parse_text(text)
+
+    monkeypatch.setattr(swaps, "parse_text", parse_and_count)
+    text = ", ".join(things * 1000)
+    assert not swapped_words("Ada has 16 GB.", [text])
+    assert sum(lengths) < 10 * len(text)

@@ -7,8 +7,9 @@ import pytest
 
 from shared.foundation import errors
 from shared.foundation.stages import RecordKind
-from shared.search.index.client import Hit, IndexHits, IndexQuery, SearchIndex
+from shared.search.index.client import IndexHits, IndexQuery, SearchIndex
 from shared.search.index.fallback import MAX_FALLBACK_ROWS, RowHits, RowSource, search_or_fallback
+from shared.search.index.hits import Hit
 
 QUERY = IndexQuery("tenant", RecordKind.TURN, "Where is the red lantern?", [])
 ROWS = ["a red lantern", "a lamp", "a lantern"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.search.index.client import Hit, _newest_versions
+from shared.search.index.hits import Hit, newest_versions
 from shared.search.index.recent_writes import score, solve_idfs
 
 
@@ -24,4 +24,4 @@ def test_without_hits_all_terms_count_the_same() -> None:
 
 def test_of_several_versions_of_a_record_only_the_newest_is_a_hit() -> None:
     hits = [Hit("a", 2, 1.0, None), Hit("a", 1, 3.0, None), Hit("b", 1, 2.0, None), Hit("b", 4, None, 0.5)]
-    assert _newest_versions(hits) == [Hit("a", 2, 1.0, None), Hit("b", 4, None, 0.5)]
+    assert newest_versions(hits) == [Hit("a", 2, 1.0, None), Hit("b", 4, None, 0.5)]

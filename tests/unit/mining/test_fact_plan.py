@@ -88,3 +88,13 @@ def test_a_plan_is_stored_in_the_models_own_format() -> None:
         "of": "0123456789ab",
         "sources": [["talk\ufffd", 3]],
     }
+
+
+def test_a_reply_of_too_many_facts_is_unusable() -> None:
+    for count, is_usable in ((fact_plan.MAX_FACTS, True), (fact_plan.MAX_FACTS + 1, False)):
+        reply = json.dumps({"facts": [{"content": f"Ada owns order {number}."} for number in range(count)]})
+        if is_usable:
+            assert len(fact_plan.parse(reply)) == count
+        else:
+            with pytest.raises(errors.InvalidModelReply, match="201 facts"):
+                fact_plan.parse(reply)
