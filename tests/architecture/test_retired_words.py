@@ -29,6 +29,7 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md", "deplo
 _FIRST_PART = re.compile("|".join({word[0] for word in WORDS}), re.IGNORECASE)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _METRIC_OR_TASK = re.compile(r"loci_\w+|(?:enrichment|embedding|summary|dream|sweep)\.\w+")
+_FIELDS_OF_NAMES = {"id", "attr", "arg", "name", "asname", "module", "rest"}
 _NAMES_AN_EVENT_OR_COUNTER = {
     *("debug", "info", "warning", "error", "exception", "critical"),
     *("increment", "increment_detached", "set_gauge"),
@@ -102,12 +103,6 @@ def _python_texts(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@cache
-def _fields_with_a_name(kind: type[ast.AST]) -> list[str]:
-    names = {"id", "attr", "arg", "name", "asname", "module", "rest"}
-    return [field for field in kind._fields if field in names]
-
-
 def _is_name(text: str) -> bool:
     """Tell whether a text is the name of a metric or of a task."""
     return _METRIC_OR_TASK.fullmatch(text) is not None
@@ -121,9 +116,8 @@ def _called_name(call: ast.Call) -> str | None:
 
 def _identifiers(node: ast.AST) -> Iterator[str]:
     """Yield the names in a node: of variables, attributes, arguments, functions, modules."""
-    for field in _fields_with_a_name(type(node)):
-        name = getattr(node, field)
-        if isinstance(name, str):
+    for field in node._fields:
+        if field in _FIELDS_OF_NAMES and isinstance(name := getattr(node, field), str):
             yield name
     if isinstance(node, ast.Global | ast.Nonlocal):
         yield from node.names
