@@ -67,7 +67,7 @@ contracts: .venv/installed ## Check that imports run downward only
 
 faults: .venv/installed ## Kill processes at any moment and check that nothing is lost; run every long form
 	LOCI_LONG=1 $(BIN)/pytest -q tests/faults tests/badinput/test_fuzz.py \
-	  $(shell grep -rl --include='test_*.py' 'import in_long_form' tests)
+	  $(shell grep -rlE --include='test_*.py' 'import in_long_form|^@given' tests)
 
 model-check: local-model ## Play the examples and 50 notes through a small real model: no fact may be lost
 	LOCI_MODEL_CHECK=1 LOCI_MODEL_CHECK_NOTES=$(NOTES) $(BIN)/pytest -q -s tests/model

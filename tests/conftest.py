@@ -11,18 +11,17 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
-import asyncpg
 import httpx
 import pytest
+import pytest_asyncio
+import uvloop
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadScopeScheduling
@@ -35,13 +34,25 @@ from services.local.redis import Redis
 from shared.foundation import config
 from shared.platform.auth import api_keys
 from shared.platform.resources import Resources
-from tests import state
+from tests import shared_pool, state
+from tests.databases import copy_database, drop_database, run_in_thread, shorten_logins
 from tests.journey.agent import Agent
+from tests.long_form import IS_LONG
 from tests.memory_folder import memory_folder
 from tests.standins.models import ModelServer
 
+# The loop that serves in production: it saves a tenth of a test that makes requests.
+asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+
 # A machine that is shared, and a run that measures coverage, may pause any test for seconds.
-hypothesis_settings.register_profile("loci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Examples are the same in every run, so that none fails by chance; the long forms draw new ones.
+hypothesis_settings.register_profile(
+    "loci",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not IS_LONG,
+    database=None,
+)
 hypothesis_settings.load_profile("loci")
 
 # These tests start processes and measure times, so two of them at once would disturb each other.
@@ -87,53 +98,17 @@ class Stores:
     def create_database(self) -> str:
         """Create a Postgres database with the schema and no rows, and return its address."""
         name = f"test_{uuid4().hex[:12]}"
-        run_in_thread(_copy_database(self.postgres_url, name))
+        run_in_thread(copy_database(self.postgres_url, name))
         return f"{self.postgres_url.rsplit('/', 1)[0]}/{name}"
 
     def drop(self, postgres_url: str, prefix: str) -> None:
         """Drop a database, and the collections with this prefix: a whole run has no room for all of them."""
-        run_in_thread(_drop_database(postgres_url))
+        run_in_thread(drop_database(postgres_url))
         # Without `verify=False` a client reads all certificate authorities, for 30 ms.
         with httpx.Client(base_url=self.qdrant_url, timeout=30, verify=False) as qdrant:  # noqa: S501  (plain HTTP)
             for collection in qdrant.get("/collections").json()["result"]["collections"]:
                 if collection["name"].startswith(prefix):
                     qdrant.delete(f"/collections/{collection['name']}").raise_for_status()
-
-
-def run_in_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end in another thread, because this one may have a running event loop."""
-    thread = threading.Thread(target=asyncio.run, args=(work,))
-    thread.start()
-    thread.join()
-
-
-async def _shorten_logins(url: str) -> None:
-    """Store the password with one round of hashing: each of many thousand logins would take 4096."""
-    server = await asyncpg.connect(url)
-    try:
-        login = urlsplit(url)
-        await server.execute("SET scram_iterations = 1")
-        await server.execute(f"ALTER ROLE {login.username} PASSWORD '{login.password}'")
-    finally:
-        await server.close()
-
-
-async def _drop_database(url: str) -> None:
-    base, _, name = url.rpartition("/")
-    server = await asyncpg.connect(f"{base}/postgres")
-    try:
-        await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    finally:
-        await server.close()
-
-
-async def _copy_database(template_url: str, name: str) -> None:
-    """Copy the migrated database. Nothing else may be connected to it, so no test uses it directly."""
-    server = await asyncpg.connect(f"{template_url.rsplit('/', 1)[0]}/postgres")
-    try:
-        await server.execute(f"CREATE DATABASE {name} TEMPLATE loci")
-    finally:
-        await server.close()
 
 
 @pytest.fixture(scope="session")
@@ -146,12 +121,12 @@ def stores() -> Iterator[Stores]:
         redis, qdrant = Redis(root / "redis"), Qdrant(root / "qdrant")
         try:
             addresses = Stores(postgres.start(), redis.start(), qdrant.start())
-            run_in_thread(_shorten_logins(addresses.postgres_url))
+            run_in_thread(shorten_logins(addresses.postgres_url))
             migrate(addresses.postgres_url)
             yield addresses
         finally:
             for store in (qdrant, redis, postgres):
-                store.stop()
+                store.kill()  # their data goes with them
 
 
 def migrate(postgres_url: str) -> None:
@@ -181,18 +156,30 @@ def _drop_databases_of_the_test(request: pytest.FixtureRequest) -> Iterator[None
     del databases[before:]
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_url(stores: Stores) -> AsyncIterator[str]:
+    """The address of the database that tests share; their gateways share one pool of connections to it."""
+    url = stores.create_database()
+    async with shared_pool.serving(url):
+        yield url
+
+
 @pytest.fixture(scope="session")
 def make_settings(
-    stores: Stores, databases_apart: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+    stores: Stores,
+    shared_url: str,
+    databases_apart: list[dict[str, str]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[..., config.Settings]:
     """Return a function that returns settings for these databases, with the changes of a test.
 
     `apart=True` gives the test a Postgres database and collections of its own. Tests that create index
     generations or claim jobs need it, because those belong to a database and not to a tenant.
     """
-    shared_url = stores.create_database()
     # To number its folders, `mktemp` lists them all: thousands by the end.
     folders = tmp_path_factory.mktemp("data")
+    addresses = {"redis_url": stores.redis_url, "qdrant_url": stores.qdrant_url}
+    usual = config.load(postgres_url=shared_url, **addresses)
 
     def make(*, apart: bool = False, **changes: Any) -> config.Settings:
         separate = {}
@@ -201,9 +188,10 @@ def make_settings(
             databases_apart.append(separate)
         data = folders / uuid4().hex
         data.mkdir()
-        common = {"data_dir": data, "postgres_url": shared_url}
-        values = {**common, **separate, **changes}
-        return config.load(redis_url=stores.redis_url, qdrant_url=stores.qdrant_url, **values)
+        if not separate and not changes:  # to read the settings takes longer than a request
+            return usual.model_copy(update={"data_dir": data})
+        common = {"data_dir": data, "postgres_url": shared_url, **addresses}
+        return config.load(**{**common, **separate, **changes})
 
     return make
 

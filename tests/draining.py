@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from sqlalchemy import delete, func, text, update
+from sqlalchemy import ColumnElement, ScalarSelect, delete, func, select, text, update
 
 from shared.foundation.stages import (
     EMBED,
@@ -19,6 +19,7 @@ from shared.foundation.stages import (
     Stage,
 )
 from shared.jobs import backlog
+from shared.jobs.job import LOCK_ORDER
 from shared.jobs.table import job, removal
 from shared.platform.resources import Resources
 from workers.documents import process as document_processing
@@ -69,22 +70,31 @@ async def _process_once(resources: Resources) -> int:
     return counts.total()
 
 
+def _locked(*where: ColumnElement[bool]) -> ScalarSelect[int]:
+    """Return the ids of jobs, locked in the order in which a gateway's writer locks those it confirms.
+
+    It confirms in the background while a test changes all jobs: in another order the two could deadlock.
+    """
+    ordered = select(job.c.id).where(*where).order_by(*LOCK_ORDER(job.c))
+    return ordered.with_for_update().scalar_subquery()
+
+
 async def drop_jobs(resources: Resources, tenant: str) -> None:
     """Delete what a test leaves due, which another test of the same database would process."""
     async with resources.postgres.for_tenant(tenant) as connection:
-        await connection.execute(delete(job).where(job.c.tenant == tenant))
+        await connection.execute(delete(job).where(job.c.id.in_(_locked(job.c.tenant == tenant))))
 
 
 async def drop_all_jobs(resources: Resources) -> None:
     """Delete what earlier tests have left due in this database, before a test counts the calls of a model."""
     async with resources.postgres.across_tenants() as connection:
-        await connection.execute(delete(job))
+        await connection.execute(delete(job).where(job.c.id.in_(_locked())))
 
 
 async def make_due(resources: Resources) -> None:
     """Make all delayed jobs due now, instead of waiting for them."""
     async with resources.postgres.across_tenants() as connection:
-        await connection.execute(update(job).values(run_at=func.now()))
+        await connection.execute(update(job).where(job.c.id.in_(_locked())).values(run_at=func.now()))
         # As the owner of the tables, to whom no policy applies: the database has the tenants of many tests.
         await connection.execute(text("SET LOCAL ROLE NONE"))
         await connection.execute(update(removal).values(removed_at=removal.c.removed_at - _LONG))

@@ -1,6 +1,7 @@
 """How much a test repeats: enough to notice a fault in every run, and more with LOCI_LONG=1.
 
-`make faults` runs the long form of every test that calls `in_long_form`.
+`make faults` runs the long form of every test that calls `in_long_form`, and with it those of properties: the
+run of all tests gives them the same examples each time, the long form new ones.
 """
 
 import os

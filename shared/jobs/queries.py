@@ -6,7 +6,7 @@ transaction and never commit.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, delete, func, select, text, update
+from sqlalchemy import ColumnElement, ScalarSelect, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
@@ -16,7 +16,7 @@ from shared.infra import prepared
 from shared.infra.postgres import is_any_of, seconds, tenant_filter
 from shared.infra.telemetry import traces
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
-from shared.jobs.job import Job
+from shared.jobs.job import LOCK_ORDER, Job
 from shared.jobs.table import job as job_table
 
 _ENQUEUE = text(
@@ -147,14 +147,21 @@ async def run_delayed_now(
 
     Return the number of jobs.
     """
-    statement = (
-        update(job_table)
-        .where(tenant_filter(job_table, tenant), job_table.c.stage == stage.name)
-        .where(job_table.c.lease_token.is_(None), job_table.c.run_at > func.now())
-        .where(job_table.c.reason_code == reason_code)
-        .values(run_at=func.now())
+    delayed = _locked(
+        tenant_filter(job_table, tenant),
+        job_table.c.stage == stage.name,
+        job_table.c.lease_token.is_(None),
+        job_table.c.run_at > func.now(),
+        job_table.c.reason_code == reason_code,
     )
+    statement = update(job_table).where(job_table.c.id.in_(delayed)).values(run_at=func.now())
     return (await connection.execute(statement)).rowcount
+
+
+def _locked(*where: ColumnElement[bool]) -> ScalarSelect[int]:
+    """Return the ids of jobs, locked in the order in which every transaction locks several."""
+    ordered = select(job_table.c.id).where(*where).order_by(*LOCK_ORDER(job_table.c))
+    return ordered.with_for_update().scalar_subquery()
 
 
 async def run_refused_now(connection: AsyncConnection, stage: Stage, limit: int) -> int:
@@ -189,11 +196,10 @@ async def cancel(
     connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str], pipeline: Pipeline
 ) -> None:
     """Delete the jobs of some records in one pipeline; claims on them become invalid."""
-    await connection.execute(
-        delete(job_table).where(
-            tenant_filter(job_table, tenant),
-            job_table.c.kind == kind,
-            is_any_of(job_table.c.record_id, record_ids),
-            job_table.c.pipeline == pipeline,
-        )
+    cancelled = _locked(
+        tenant_filter(job_table, tenant),
+        job_table.c.kind == kind,
+        is_any_of(job_table.c.record_id, record_ids),
+        job_table.c.pipeline == pipeline,
     )
+    await connection.execute(delete(job_table).where(job_table.c.id.in_(cancelled)))

@@ -29,6 +29,7 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md", "deplo
 _FIRST_PART = re.compile("|".join({word[0] for word in WORDS}), re.IGNORECASE)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _METRIC_OR_TASK = re.compile(r"loci_\w+|(?:enrichment|embedding|summary|dream|sweep)\.\w+")
+_FIELDS_OF_NAMES = {"id", "attr", "arg", "name", "asname", "module", "rest"}
 _NAMES_AN_EVENT_OR_COUNTER = {
     *("debug", "info", "warning", "error", "exception", "critical"),
     *("increment", "increment_detached", "set_gauge"),
@@ -98,8 +99,13 @@ def _python_texts(path: Path) -> Iterator[tuple[int, str]]:
             for argument in node.args:
                 if isinstance(argument, ast.Constant) and re.fullmatch(r"\w+", str(argument.value)):
                     yield argument.lineno, str(argument.value)
-        if isinstance(node, ast.Constant) and _METRIC_OR_TASK.fullmatch(str(node.value)):
-            yield node.lineno, str(node.value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_name(node.value):
+            yield node.lineno, node.value
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text is the name of a metric or of a task."""
+    return _METRIC_OR_TASK.fullmatch(text) is not None
 
 
 def _called_name(call: ast.Call) -> str | None:
@@ -110,9 +116,8 @@ def _called_name(call: ast.Call) -> str | None:
 
 def _identifiers(node: ast.AST) -> Iterator[str]:
     """Yield the names in a node: of variables, attributes, arguments, functions, modules."""
-    for field in ("id", "attr", "arg", "name", "asname", "module", "rest"):
-        name = getattr(node, field, None)
-        if isinstance(name, str):
+    for field in node._fields:
+        if field in _FIELDS_OF_NAMES and isinstance(name := getattr(node, field), str):
             yield name
     if isinstance(node, ast.Global | ast.Nonlocal):
         yield from node.names

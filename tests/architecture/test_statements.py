@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.tree import sources
+from tests.architecture.tree import parse, sources
 
 CONSTRUCTORS = {"select", "insert", "update", "delete", "text", "union", "union_all"}
 # Files and folders with statements that have another name, and why.
@@ -25,9 +25,8 @@ _WRITE = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+(\w+)")
 
 @pytest.fixture(scope="module")
 def modules(repository: Path) -> dict[str, ast.Module]:
-    return {
-        path.relative_to(repository).as_posix(): ast.parse(path.read_text()) for path in sources(repository)
-    }
+    trees = parse(sources(repository))
+    return {path.relative_to(repository).as_posix(): tree for path, tree in trees.items()}
 
 
 def test_statements_stand_in_files_of_statements(modules: Mapping[str, ast.Module]) -> None:

@@ -7,7 +7,7 @@ from statistics import median, quantiles
 
 import pytest
 
-from tests.architecture.tree import functions, length, sources
+from tests.architecture.tree import functions, length, parse, sources
 
 MAX_FUNCTION_LINES, MAX_FILE_LINES, MAX_DOCSTRING_LINES = 50, 300, 25
 VAGUE_FILES = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc", "core"}
@@ -16,7 +16,7 @@ VAGUE_CLASSES = ("Service", "Manager", "Helper")
 
 @pytest.fixture(scope="module")
 def modules(repository: Path) -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in sources(repository)}
+    return parse(sources(repository))
 
 
 def test_no_function_is_over_50_lines_and_most_are_much_shorter(

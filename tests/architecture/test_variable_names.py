@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.tree import PACKAGES, tracked
+from tests.architecture.tree import PACKAGES, parse, tracked
 
 UNNAMED = {"one", "told", "mine", "here", "whose", "beside", "again", "each", "it", "thing"}
 # Alias, module, reason.
@@ -21,9 +21,8 @@ _OWN = {*PACKAGES, "tests", "benchmarks"}
 
 @pytest.fixture(scope="module")
 def modules(repository: Path) -> dict[str, ast.Module]:
-    return {
-        str(path.relative_to(repository)): ast.parse(path.read_text()) for path in tracked(repository, "*.py")
-    }
+    trees = parse(tracked(repository, "*.py"))
+    return {str(path.relative_to(repository)): tree for path, tree in trees.items()}
 
 
 def test_no_variable_has_a_name_that_says_nothing_about_its_value(modules: Mapping[str, ast.Module]) -> None:

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from services.local import ports
-from tests.conftest import Stores, run_in_thread
+from tests.conftest import Stores
+from tests.databases import run_in_thread
 
 INSTRUCTIONS = ("made by an earlier development version", "loci export", "the data directory", "loci import")
 

@@ -11,7 +11,8 @@ import asyncpg
 import pytest
 
 from services.local.postgres import Postgres
-from tests.conftest import Stores, run_in_thread
+from tests.conftest import Stores
+from tests.databases import run_in_thread
 
 
 def _loci(*words: str, url: str) -> CompletedProcess[str]:

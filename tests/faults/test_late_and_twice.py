@@ -95,9 +95,9 @@ async def test_concurrent_sweeps_repair_the_same_as_a_single_sweep(make_settings
         await history.save_many(20)
         await gateway.resources.index_writer.close()
         live = await gateway.resources.search_index.live(RecordKind.MEMORY)
-        points = (await gateway.resources.qdrant.admin.scroll(live.collection, limit=10))[0]
-        ids = [point.id for point in points]
-        await gateway.resources.qdrant.admin.delete(live.collection, ids, wait=True)
+        qdrant, path = gateway.resources.qdrant, f"collections/{live.collection}/points"
+        ids = [p["id"] for p in (await qdrant.call("POST", f"{path}/scroll", {"limit": 10}))["points"]]
+        await qdrant.call("POST", f"{path}/delete?wait=true", {"points": ids})
         counts = await asyncio.gather(*(sweep_once(gateway.resources) for _ in range(4)))
         assert sum(count.missing_points for count in counts) == 10
         await drain(gateway.resources)

@@ -114,9 +114,9 @@ async def promote_ready(resources: Resources) -> list[Generation]:
     promoted_generations = [
         generation for generation in building_generations if await _promote_if_complete(resources, generation)
     ]
+    if promoted_generations:
+        await _set_aliases(resources, promoted_generations)
     for generation in promoted_generations:
-        alias = f"{resources.settings.prefix}_{generation.kind}"
-        await collections.set_alias(resources.qdrant, alias, generation.collection)
         log.info("generation_promoted", collection=generation.collection)
     await _drop_retired(resources)
     return promoted_generations
@@ -165,14 +165,21 @@ async def create_collections(resources: Resources) -> None:
             for generation in await generations.list_generations(connection)
             if generation.state != "retiring"
         ]
+    existing = await collections.list_names(resources.qdrant)
     for generation in current_generations:
-        if await collections.create_collection(resources.qdrant, generation.collection, generation.dimension):
+        if generation.collection not in existing and await collections.create_collection(
+            resources.qdrant, generation.collection, generation.dimension
+        ):
             is_live = generation.state == "live"
             job_count = await backfill(resources, generation.kind, generation.id, is_searched=is_live)
             log.info("collection_created", collection=generation.collection, rows=job_count)
-        if generation.state == "live":
-            alias = f"{resources.settings.prefix}_{generation.kind}"
-            await collections.set_alias(resources.qdrant, alias, generation.collection)
+    await _set_aliases(resources, [g for g in current_generations if g.state == "live"])
+
+
+async def _set_aliases(resources: Resources, live: Sequence[Generation]) -> None:
+    prefix = resources.settings.prefix
+    aliases = {f"{prefix}_{generation.kind}": generation.collection for generation in live}
+    await collections.set_aliases(resources.qdrant, aliases)
 
 
 async def prepare_index(resources: Resources) -> None:

@@ -1,18 +1,24 @@
 """Create, drop, count and alias Qdrant collections."""
 
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import Any
 
-from shared.infra.qdrant import Qdrant
+from shared.infra.qdrant import ErrorStatus, Json, Qdrant
 from shared.search.index.points import BULK_TIMEOUT_SECONDS, DENSE, KEYWORDS
-
-if TYPE_CHECKING:
-    from qdrant_client import models
 
 _KEYWORD_FIELDS = (
     *("agent_id", "user_id", "record_id", "session_id", "namespace_prefixes", "category_prefixes"),
     *("tags", "metadata", "key", "flow"),
 )
 _TIME_FIELDS = ("created_at", "occurred_at", "expires_at", "written_at", "valid_from", "valid_until")
+_PAYLOAD_INDEXES: dict[str, str | Json] = {
+    "tenant": {"type": "keyword", "is_tenant": True},
+    **dict.fromkeys(_KEYWORD_FIELDS, "keyword"),
+    **dict.fromkeys(_TIME_FIELDS, "datetime"),
+    "archived": "bool",
+}
+# A server says that a collection exists with either of them.
+_EXISTS_ALREADY = {HTTPStatus.CONFLICT, HTTPStatus.BAD_REQUEST}
 
 
 async def count(qdrant: Qdrant, collection: str) -> int:
@@ -29,35 +35,28 @@ async def create_collection(qdrant: Qdrant, collection: str, dimension: int | No
             return False
         if not await _create_if_missing(qdrant, collection, dimension):
             return False
-        for name, schema in _payload_indexes().items():
-            await qdrant.admin.create_payload_index(collection, name, schema, wait=True)
+        for name, schema in _PAYLOAD_INDEXES.items():
+            index = {"field_name": name, "field_schema": schema}
+            await qdrant.call("PUT", f"collections/{collection}/index?wait=true", index)
     return True
-
-
-def _payload_indexes() -> "dict[str, models.PayloadSchemaType | models.KeywordIndexParams]":
-    from qdrant_client import models
-
-    return {
-        "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
-        **dict.fromkeys(_KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
-        **dict.fromkeys(_TIME_FIELDS, models.PayloadSchemaType.DATETIME),
-        "archived": models.PayloadSchemaType.BOOL,
-    }
 
 
 async def _create_if_missing(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create a collection; return False if another process has created it in the meantime."""
-    from qdrant_client import models
-    from qdrant_client.http.exceptions import UnexpectedResponse
-
-    dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
-    keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+    dense = {DENSE: {"size": dimension, "distance": "Cosine"}} if dimension else {}
+    body = {"vectors": dense, "sparse_vectors": {KEYWORDS: {"modifier": "idf"}}}
     try:
-        return await qdrant.admin.create_collection(collection, dense, sparse_vectors_config=keywords)
-    except UnexpectedResponse:
-        if await _exists(qdrant, collection):
+        return bool(await qdrant.call("PUT", f"collections/{collection}", body))
+    except ErrorStatus as error:
+        if error.status in _EXISTS_ALREADY and await _exists(qdrant, collection):
             return False
         raise
+
+
+async def list_names(qdrant: Qdrant) -> set[str]:
+    """Return the names of all collections."""
+    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
+        return {item["name"] for item in (await qdrant.call("GET", "collections"))["collections"]}
 
 
 async def exists(qdrant: Qdrant, collection: str) -> bool:
@@ -73,21 +72,23 @@ async def _exists(qdrant: Qdrant, collection: str) -> bool:
 async def drop_collection(qdrant: Qdrant, collection: str) -> None:
     """Delete a collection."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.admin.delete_collection(collection)
+        await qdrant.call("DELETE", f"collections/{collection}")
 
 
-async def set_alias(qdrant: Qdrant, alias: str, collection: str) -> None:
-    """Point an alias at a collection, in one step, so that readers of the alias always find a collection."""
+async def set_aliases(qdrant: Qdrant, collections: dict[str, str]) -> None:
+    """Point aliases at collections, in one step, so that readers of an alias always find a collection.
+
+    `collections` has the collection of each alias.
+    """
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
         aliases = (await qdrant.call("GET", "aliases"))["aliases"]
-        collections = {item["alias_name"]: item["collection_name"] for item in aliases}
-        if collections.get(alias) == collection:
-            return
-        from qdrant_client import models
-
-        changes: list[Any] = []
-        if alias in collections:
-            changes.append(models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias)))
-        create = models.CreateAlias(collection_name=collection, alias_name=alias)
-        changes.append(models.CreateAliasOperation(create_alias=create))
-        await qdrant.admin.update_collection_aliases(changes)
+        existing = {item["alias_name"]: item["collection_name"] for item in aliases}
+        changes: list[dict[str, Any]] = []
+        for alias, collection in collections.items():
+            if existing.get(alias) == collection:
+                continue
+            if alias in existing:
+                changes.append({"delete_alias": {"alias_name": alias}})
+            changes.append({"create_alias": {"alias_name": alias, "collection_name": collection}})
+        if changes:
+            await qdrant.call("POST", "collections/aliases", {"actions": changes})

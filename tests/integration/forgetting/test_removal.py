@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from qdrant_client.models import FieldCondition, Filter, MatchValue
 from sqlalchemy import Row, func, insert, select, text, update
 
 from shared.foundation import errors
@@ -61,9 +60,11 @@ async def _put_point(gateway: Gateway, record_id: str, version: int) -> Generati
 
 
 async def _versions(gateway: Gateway, generation: Generation) -> list[int]:
-    of_tenant = Filter(must=[FieldCondition(key="tenant", match=MatchValue(value=gateway.tenant))])
-    found, _ = await gateway.resources.qdrant.admin.scroll(generation.collection, of_tenant, limit=1000)
-    return sorted((point.payload or {})["version"] for point in found)
+    of_tenant = {"must": [{"key": "tenant", "match": {"value": gateway.tenant}}]}
+    body = {"filter": of_tenant, "limit": 1000, "with_payload": True}
+    path = f"collections/{generation.collection}/points/scroll"
+    found = (await gateway.resources.qdrant.call("POST", path, body))["points"]
+    return sorted(point["payload"]["version"] for point in found)
 
 
 async def test_what_is_written_down_is_due_when_the_request_is_over(gateway: Gateway) -> None:

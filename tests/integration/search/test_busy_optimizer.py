@@ -9,7 +9,6 @@ from typing import Any
 from unittest.mock import create_autospec
 
 import pytest
-from qdrant_client import models
 
 from shared.foundation import config
 from shared.foundation.stages import RecordKind
@@ -73,12 +72,9 @@ def _document(record_id: str, text: str) -> IndexDocument:
 async def _busy(qdrant: Qdrant) -> AsyncIterator[None]:
     """Let another client write and delete, with thresholds at which the server merges all the time."""
     await collections.create_collection(qdrant, COLLECTION, 8)
-    await qdrant.admin.update_collection(
-        COLLECTION,
-        optimizers_config=models.OptimizersConfigDiff(
-            indexing_threshold=1, vacuum_min_vector_number=100, deleted_threshold=0.05, flush_interval_sec=1
-        ),
-    )
+    thresholds = {"indexing_threshold": 1, "vacuum_min_vector_number": 100, "deleted_threshold": 0.05}
+    body = {"optimizers_config": thresholds | {"flush_interval_sec": 1}}
+    await qdrant.call("PATCH", f"collections/{COLLECTION}", body)
     task = asyncio.create_task(_write_and_delete(qdrant))
     try:
         yield
@@ -93,16 +89,17 @@ async def _write_and_delete(qdrant: Qdrant) -> None:
     for batch in range(1_000_000):
         ids = [1_000_000 + (batch * 200 + n) % 4000 for n in range(200)]
         some = [
-            models.PointStruct(
-                id=id_,
-                vector={
-                    "bm25": models.SparseVector(indices=draw.sample(range(100, 900), 8), values=[1.0] * 8),
+            {
+                "id": id_,
+                "vector": {
+                    "bm25": {"indices": draw.sample(range(100, 900), 8), "values": [1.0] * 8},
                     "dense": [draw.gauss(0, 1) for _ in range(8)],
                 },
-                payload={"tenant": "z"},
-            )
+                "payload": {"tenant": "z"},
+            }
             for id_ in ids
         ]
-        await qdrant.admin.upsert(COLLECTION, some)
+        path = f"collections/{COLLECTION}/points"
+        await qdrant.call("PUT", f"{path}?wait=true", {"points": some})
         if batch % 7 == 0:
-            await qdrant.admin.delete(COLLECTION, models.PointIdsList(points=list(ids[:150])))
+            await qdrant.call("POST", f"{path}/delete?wait=true", {"points": ids[:150]})

@@ -132,8 +132,8 @@ async def test_a_deleted_collection_is_created_again_and_filled(stack: TestStack
     assert await stack.search("marmalade") == [memory_id]
     assert await stack.record_ids(RecordKind.TURN) == {f"{session}#1"}
     assert {record_id for record_id, _ in await stack.points(RecordKind.WORKING)} == {"session/s/one"}
-    aliases = (await stack.resources.qdrant.admin.get_aliases()).aliases
-    collection_by_alias = {alias.alias_name: alias.collection_name for alias in aliases}
+    aliases = (await stack.resources.qdrant.call("GET", "aliases"))["aliases"]
+    collection_by_alias = {alias["alias_name"]: alias["collection_name"] for alias in aliases}
     assert (
         collection_by_alias[f"{stack.resources.settings.prefix}_memory"]
         == (await stack.live_generation()).collection
@@ -158,11 +158,9 @@ async def test_a_deleted_collection_gets_its_vectors_back(
         ):  # a job of the embed stage first goes back to the index stage to have its point written
             await stack.process_all()
         assert set(await stack.search("marmalade on toast not embedded yet")) == {memory_id, unembedded}
-        records = await stack.resources.qdrant.admin.retrieve(
-            (await stack.live_generation()).collection,
-            [points.point_id(tenant, RecordKind.MEMORY, item, 1) for item in (memory_id, unembedded)],
-            with_vectors=["dense"],
-        )
-        assert [len(point.vector["dense"]) for point in records] == [64, 64]  # type: ignore[arg-type, call-overload, index]
+        ids = [points.point_id(tenant, RecordKind.MEMORY, item, 1) for item in (memory_id, unembedded)]
+        path = f"collections/{(await stack.live_generation()).collection}/points"
+        records = await stack.resources.qdrant.call("POST", path, {"ids": ids, "with_vector": ["dense"]})
+        assert [len(point["vector"]["dense"]) for point in records] == [64, 64]
         texts = [text for call in models.embedding_calls[calls_before:] for text in call.texts]
         assert "marmalade on toast" not in texts, "its vector is in the cache"
