@@ -5,14 +5,16 @@ options that they do not know without an error. The only newer option that Loci 
 tenant (since 1.19); an older server then uses the IDF of the whole collection. Results must not depend
 on any other new option, which is why Loci fuses the channels in its own code.
 
-Requests and responses are plain JSON, because building and validating a model of every point and condition
-takes longer than the search. The official client needs 36 MiB, too, and a second to be imported.
+Points are read and written as plain JSON, because building and validating a model of every point and
+condition takes longer than the search. The official client creates and drops collections; it is imported
+then, because it needs 36 MiB, and most processes never do that.
 """
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import orjson
@@ -20,6 +22,9 @@ import structlog
 
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
+
+if TYPE_CHECKING:
+    from qdrant_client import AsyncQdrantClient
 
 _KEY_REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
@@ -59,8 +64,26 @@ class Qdrant:
         self._url = config.require_setting(settings.qdrant_url, "LOCI_QDRANT_URL").rstrip("/")
         self._api_key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
         self._timeout = settings.qdrant_timeout
+        self._admin: AsyncQdrantClient | None = None
         self._session: aiohttp.ClientSession | None = None
         self.breaker = CircuitBreaker("qdrant")
+
+    @property
+    def admin(self) -> "AsyncQdrantClient":
+        """The official client, to create and drop collections, aliases and payload indexes."""
+        if self._admin is None:
+            import httpx
+            from qdrant_client import AsyncQdrantClient
+
+            self._admin = AsyncQdrantClient(
+                url=self._url,
+                api_key=self._api_key,
+                timeout=max(1, round(self._timeout)),
+                check_compatibility=False,
+                # Without limits, it opens a new connection for every call to a server on this machine.
+                limits=httpx.Limits(max_keepalive_connections=8, keepalive_expiry=_IDLE_SECONDS),
+            )
+        return self._admin
 
     def call_guard(self, *, timeout: float | None = None) -> "_Guard":
         """Limit the duration of the calls in a block and translate their errors.
@@ -122,6 +145,8 @@ class Qdrant:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
+        if self._admin is not None:
+            await self._admin.close()
 
 
 class _Guard:
@@ -149,6 +174,7 @@ class _Guard:
 
 
 def _translate(error: BaseException) -> errors.LociError | None:
+    error = _without_official_type(error)
     if isinstance(error, ErrorStatus):
         if error.status == HTTPStatus.NOT_FOUND:
             if b"point with id" in error.content.lower():
@@ -163,3 +189,15 @@ def _translate(error: BaseException) -> errors.LociError | None:
     if isinstance(error, _FAILURES):
         return errors.Unavailable("qdrant", type(error).__name__)
     return None
+
+
+def _without_official_type(error: BaseException) -> BaseException:
+    """Return an error of the official client as one of this module. Without its import there is none."""
+    exceptions = sys.modules.get("qdrant_client.http.exceptions")
+    if exceptions is None:
+        return error
+    if isinstance(error, exceptions.UnexpectedResponse):
+        return ErrorStatus(error.status_code or HTTPStatus.BAD_GATEWAY, error.content)
+    if isinstance(error, exceptions.ResponseHandlingException):
+        return ConnectionError(type(error.source).__name__)
+    return error

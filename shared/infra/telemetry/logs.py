@@ -15,7 +15,7 @@ from structlog.typing import EventDict, Processor
 
 from shared.foundation.config import Settings
 
-_VERBOSE_LIBRARIES = ("httpx", "httpcore", "sqlalchemy", "opentelemetry")
+_VERBOSE_LIBRARIES = ("httpx", "httpcore", "qdrant_client", "sqlalchemy", "opentelemetry")
 _MAX_FRAMES = 8
 
 

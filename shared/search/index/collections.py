@@ -1,24 +1,18 @@
 """Create, drop, count and alias Qdrant collections."""
 
-from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shared.infra.qdrant import ErrorStatus, Json, Qdrant
+from shared.infra.qdrant import Qdrant
 from shared.search.index.points import BULK_TIMEOUT_SECONDS, DENSE, KEYWORDS
+
+if TYPE_CHECKING:
+    from qdrant_client import models
 
 _KEYWORD_FIELDS = (
     *("agent_id", "user_id", "record_id", "session_id", "namespace_prefixes", "category_prefixes"),
     *("tags", "metadata", "key", "flow"),
 )
 _TIME_FIELDS = ("created_at", "occurred_at", "expires_at", "written_at", "valid_from", "valid_until")
-_PAYLOAD_INDEXES: dict[str, str | Json] = {
-    "tenant": {"type": "keyword", "is_tenant": True},
-    **dict.fromkeys(_KEYWORD_FIELDS, "keyword"),
-    **dict.fromkeys(_TIME_FIELDS, "datetime"),
-    "archived": "bool",
-}
-# A server says that a collection exists with either of them.
-_EXISTS_ALREADY = {HTTPStatus.CONFLICT, HTTPStatus.BAD_REQUEST}
 
 
 async def count(qdrant: Qdrant, collection: str) -> int:
@@ -35,20 +29,33 @@ async def create_collection(qdrant: Qdrant, collection: str, dimension: int | No
             return False
         if not await _create_if_missing(qdrant, collection, dimension):
             return False
-        for name, schema in _PAYLOAD_INDEXES.items():
-            index = {"field_name": name, "field_schema": schema}
-            await qdrant.call("PUT", f"collections/{collection}/index?wait=true", index)
+        for name, schema in _payload_indexes().items():
+            await qdrant.admin.create_payload_index(collection, name, schema, wait=True)
     return True
+
+
+def _payload_indexes() -> "dict[str, models.PayloadSchemaType | models.KeywordIndexParams]":
+    from qdrant_client import models
+
+    return {
+        "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+        **dict.fromkeys(_KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
+        **dict.fromkeys(_TIME_FIELDS, models.PayloadSchemaType.DATETIME),
+        "archived": models.PayloadSchemaType.BOOL,
+    }
 
 
 async def _create_if_missing(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
     """Create a collection; return False if another process has created it in the meantime."""
-    dense = {DENSE: {"size": dimension, "distance": "Cosine"}} if dimension else {}
-    body = {"vectors": dense, "sparse_vectors": {KEYWORDS: {"modifier": "idf"}}}
+    from qdrant_client import models
+    from qdrant_client.http.exceptions import UnexpectedResponse
+
+    dense = {DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)} if dimension else {}
+    keywords = {KEYWORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
     try:
-        return bool(await qdrant.call("PUT", f"collections/{collection}", body))
-    except ErrorStatus as error:
-        if error.status in _EXISTS_ALREADY and await _exists(qdrant, collection):
+        return await qdrant.admin.create_collection(collection, dense, sparse_vectors_config=keywords)
+    except UnexpectedResponse:
+        if await _exists(qdrant, collection):
             return False
         raise
 
@@ -72,7 +79,7 @@ async def _exists(qdrant: Qdrant, collection: str) -> bool:
 async def drop_collection(qdrant: Qdrant, collection: str) -> None:
     """Delete a collection."""
     async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS):
-        await qdrant.call("DELETE", f"collections/{collection}")
+        await qdrant.admin.delete_collection(collection)
 
 
 async def set_aliases(qdrant: Qdrant, collections: dict[str, str]) -> None:

@@ -87,7 +87,7 @@ def test_gateway_and_workers_import_no_client_that_they_do_not_use(
     assert ("celery.app" in imports) == (command == "work")
 
 
-def test_workers_import_neither_the_official_client_of_qdrant_nor_what_it_needs() -> None:
+def test_workers_import_the_official_client_of_qdrant_only_when_they_need_it() -> None:
     program = (
         "import sys, workers.sweep.tasks, workers.embedding.tasks\n"
         "import workers.enrichment.tasks, workers.dream.tasks\n"
