@@ -66,9 +66,15 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             changed_names = {module, *graph.find_downstream_modules(module)}
-            _serve([name for name in own_names if name not in changed_names])
+            _serve([name for name in own_names if changed_names.isdisjoint(_with_packages(name))])
         os.waitpid(child, 0)
         _reply({"ended": module})
+
+
+def _with_packages(name: str) -> set[str]:
+    """Return a module and the packages that are imported with it, which the graph does not count."""
+    parts = name.split(".")
+    return {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
 
 
 def _serve(names: Sequence[str]) -> NoReturn:
