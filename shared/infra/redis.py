@@ -5,6 +5,7 @@ become errors.Unavailable. A connection that Redis has closed, as after a restar
 A call that timed out is not repeated, because that would double the limit.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 import redis.asyncio
@@ -14,6 +15,8 @@ from redis.backoff import NoBackoff
 
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
+
+Call = Callable[[], Awaitable[Any]]
 
 
 def open_redis(settings: config.Settings) -> redis.asyncio.Redis:
@@ -39,12 +42,22 @@ class _RetryWithBreaker(Retry):
     def __deepcopy__(self, memo: object) -> Self:
         return self  # every connection copies its retry policy, but all of them must share the breaker
 
-    async def call_with_retry(self, *call: Any, **options: Any) -> Any:
+    async def call_with_retry(self, do: Call, *call: Any, **options: Any) -> Any:
         with self._breaker:
             try:
-                return await super().call_with_retry(*call, **options)
+                return await super().call_with_retry(lambda: _noticing_closed_transport(do), *call, **options)
             except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
                 raise errors.Unavailable("redis", type(error).__name__) from error
+
+
+async def _noticing_closed_transport(do: Call) -> Any:
+    """Await a call. uvloop refuses to write to a connection that Redis has closed by a RuntimeError."""
+    try:
+        return await do()
+    except RuntimeError as error:
+        if "the handler is closed" not in str(error):
+            raise
+        raise exceptions.ConnectionError(str(error)) from error
 
 
 class failures_as_unavailable:  # noqa: N801  (read as a statement: `with failures_as_unavailable():`)
