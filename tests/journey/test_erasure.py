@@ -53,7 +53,7 @@ async def test_lt13_erasing_a_user_leaves_nothing_and_counts_what_was_erased(age
     assert receipt["user_id"] == "ada"
     assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "done"}
     expected = {"memories": 2, "archived": 0, "history": 2, "sessions": 2, "turns": 4, "working_entries": 2}
-    assert receipt["erased"].items() >= (expected | {"stored_responses": 4}).items()
+    assert receipt["erased"].items() >= (expected | {"stored_responses": 2}).items()
     for records in erased:
         secret = secrets[records["agent_id"]]
         assert not any(secret in response for response in await _read_all(agent, records, secret))

@@ -17,7 +17,7 @@ USER, SESSION, KEY = f"{NAME}-user", f"{NAME}-session", f"{NAME}-key"
 async def _rows(gateway: Gateway) -> list[str]:
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         rows = await connection.execute(
-            text("SELECT r::text FROM idempotent_response r WHERE tenant = :tenant"),
+            text("SELECT r::text FROM idempotent_response r WHERE tenant = :tenant ORDER BY created_at, key"),
             {"tenant": gateway.tenant},
         )
         return [row[0] for row in rows]

@@ -36,6 +36,10 @@ def _stored(folder: Path, content: bytes) -> Path:
     return path
 
 
+def _count_open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def _refusal(path: Path, **limits: float) -> Unreadable:
     with pytest.raises(Unreadable) as caught:
         await parse(path, "name.txt", None, **limits)  # type: ignore[arg-type]
@@ -125,7 +129,9 @@ async def test_an_answer_that_does_not_end_is_refused(
 ) -> None:
     monkeypatch.setattr(run, "_MAX_ANSWER_BYTES", 1024 * 1024)
     replace_parser("exec head -c 20000000 /dev/zero")
+    before = _count_open_files()
     assert (await _refusal(_stored(tmp_path, b"x"))).reason == "too_large"
+    assert _count_open_files() == before, "what was left in the pipe keeps none open"
 
 
 async def test_a_parser_knows_no_secret(

@@ -69,10 +69,19 @@ async def _read_answer(process: Process) -> bytes:
 
 
 async def _end(process: Process) -> None:
-    """Kill the process and all that it started, and wait until it has ended."""
+    """Kill the process and all that it started, and wait until it has ended.
+
+    The pipe is read to its end, which closes it: what is left in a pipe that nobody reads keeps it open.
+    """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await asyncio.shield(process.wait())
+    await asyncio.shield(_read_to_the_end(process))
+
+
+async def _read_to_the_end(process: Process) -> None:
+    while process.stdout is not None and await process.stdout.read(_READ_BYTES):
+        continue
+    await process.wait()
 
 
 def _timed_out(timeout_seconds: float) -> Unreadable:
