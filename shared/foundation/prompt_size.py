@@ -24,6 +24,17 @@ def fitting(lines: Iterable[str], max_tokens: int) -> list[str]:
     return kept_lines
 
 
+def last_fitting(items: Sequence[Item], tokens_of_item: Callable[[Item], int], max_tokens: int) -> list[Item]:
+    """Return the last of these items that together have at most `max_tokens`, in their order."""
+    kept_items: list[Item] = []
+    for item in reversed(items):
+        max_tokens -= tokens_of_item(item)
+        if max_tokens < 0:
+            break
+        kept_items.insert(0, item)
+    return kept_items
+
+
 def shorten(text: str, max_tokens: int) -> str:
     """Return a text of at most `max_tokens`; of a longer one the beginning, with a mark."""
     if tokens_of(text) <= max_tokens:

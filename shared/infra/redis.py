@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
 
-Call = Callable[[], Awaitable[Any]]
+_Call = Callable[[], Awaitable[Any]]
 
 
 def open_redis(settings: config.Settings) -> redis.asyncio.Redis:
@@ -42,7 +42,7 @@ class _RetryWithBreaker(Retry):
     def __deepcopy__(self, memo: object) -> Self:
         return self  # every connection copies its retry policy, but all of them must share the breaker
 
-    async def call_with_retry(self, do: Call, *call: Any, **options: Any) -> Any:
+    async def call_with_retry(self, do: _Call, *call: Any, **options: Any) -> Any:
         with self._breaker:
             try:
                 return await super().call_with_retry(lambda: _noticing_closed_transport(do), *call, **options)
@@ -50,7 +50,7 @@ class _RetryWithBreaker(Retry):
                 raise errors.Unavailable("redis", type(error).__name__) from error
 
 
-async def _noticing_closed_transport(do: Call) -> Any:
+async def _noticing_closed_transport(do: _Call) -> Any:
     """Await a call. uvloop refuses to write to a connection that Redis has closed by a RuntimeError."""
     try:
         return await do()

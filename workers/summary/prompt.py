@@ -50,13 +50,7 @@ def fitting_insights(insights: Sequence[str], max_tokens: int) -> list[str]:
     if sum(map(tokens_of_insight, insights)) > max_tokens:
         most = max(_MIN_INSIGHT_TOKENS, max_tokens // len(insights))
         insights = [prompt_size.shorten(insight, most) for insight in insights]
-    kept_insights: list[str] = []
-    for insight in reversed(insights):
-        max_tokens -= tokens_of_insight(insight)
-        if max_tokens < 0:
-            break
-        kept_insights.insert(0, insight)
-    return kept_insights
+    return prompt_size.last_fitting(insights, tokens_of_insight, max_tokens)
 
 
 def tokens_of_insight(insight: str) -> int:

@@ -30,13 +30,7 @@ def tokens_of_turn(turn: Turn) -> int:
 
 def last_fitting(turns: Sequence[Turn], max_tokens: int) -> list[Turn]:
     """Return the last of these turns that together have at most `max_tokens`."""
-    kept_turns: list[Turn] = []
-    for turn in reversed(turns):
-        max_tokens -= tokens_of_turn(turn)
-        if max_tokens < 0:
-            break
-        kept_turns.insert(0, turn)
-    return kept_turns
+    return prompt_size.last_fitting(turns, tokens_of_turn, max_tokens)
 
 
 def _session_line(turn: Turn) -> str:
