@@ -2,6 +2,9 @@
 
 import asyncio
 
+from sqlalchemy import select
+
+from shared.jobs.table import removal as removal_table
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import live, merge_reply, run_dream, save_memories
 from tests.integration.dreams.test_undo import get, merging, save, undo
@@ -15,6 +18,19 @@ async def test_of_two_undos_at_once_one_is_refused(gateway: Gateway) -> None:
     path = f"/v1/dreams/{run['id']}/undo"
     responses = await asyncio.gather(*(gateway.client.post(path) for _ in range(4)))
     assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
+
+
+async def test_a_run_that_does_not_exist_is_not_found(gateway: Gateway) -> None:
+    assert (await gateway.client.post("/v1/dreams/none/undo")).status_code == 404
+
+
+async def test_what_an_undo_deletes_is_removed_everywhere_before_it_answers(gateway: Gateway) -> None:
+    await save(gateway, "Ship it: on Monday!")
+    await save(gateway, "Ship it on Monday.")
+    undone = await undo(gateway, await run_dream(gateway, passes=["deduplicate"]))
+    assert undone["removed"]
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        assert list(await connection.execute(select(removal_table))) == []
 
 
 async def test_what_somebody_has_saved_again_is_not_restored_beside_it(

@@ -2,11 +2,12 @@
 
 import asyncio
 from dataclasses import replace
+from itertools import product
 from uuid import uuid4
 
 from sqlalchemy import func, select, update
 
-from shared.foundation.stages import EMBED, ENRICH, INDEX, RecordKind, Stage
+from shared.foundation.stages import EMBED, ENRICH, INDEX, SUMMARIZE_SKILL, RecordKind, Stage
 from shared.infra.postgres import seconds
 from shared.jobs import claim as job_claim
 from shared.jobs import index_jobs
@@ -163,6 +164,25 @@ async def test_a_lost_claim_reschedules_and_extends_nothing(queue: JobQueue) -> 
         assert await connection.scalar(select(job.c.run_at == func.now()))
     row = await queue.only_row()
     assert (row["lease_token"], row["attempts"], row["reason_code"]) == (None, 0, "released")
+
+
+async def test_a_writer_gets_the_job_of_its_record_kind_and_pipeline(queue: JobQueue) -> None:
+    kinds, record_ids, stages = (RecordKind.MEMORY, RecordKind.SKILL), ("m1", "m2"), (ENRICH, SUMMARIZE_SKILL)
+    wanted = [*product(kinds, record_ids, stages)]
+    async with queue.resources.postgres.for_tenant("a") as connection:
+        for kind, record_id, stage in wanted:
+            await job_queries.enqueue(connection, "a", kind, stage, {record_id: 1})
+        for kind, record_id, stage in wanted:
+            found = await job_queries.get_unclaimed(connection, "a", kind, record_id, stage)
+            assert (found.kind, found.record_id, found.pipeline) == (kind, record_id, stage.pipeline)
+
+
+async def test_only_what_has_no_job_is_enqueued_as_missing(queue: JobQueue) -> None:
+    async with queue.resources.postgres.for_tenant("a") as connection:
+        await job_queries.enqueue(connection, "a", RecordKind.MEMORY, ENRICH, {"m1": 2})
+        await job_queries.enqueue_missing(connection, "a", RecordKind.MEMORY, ENRICH, {"m1": 1, "m2": 1})
+        await job_queries.enqueue_missing(connection, "a", RecordKind.MEMORY, ENRICH, {})
+    assert [(row["record_id"], row["version"]) for row in await queue.job_rows()] == [("m1", 2), ("m2", 1)]
 
 
 async def queue_row(queue: JobQueue) -> str:

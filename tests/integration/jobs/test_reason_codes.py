@@ -84,6 +84,16 @@ async def test_what_a_model_refused_is_due_when_it_answers_again(queue: JobQueue
     assert [job.record_id for job in await queue.claim()] == ["waiting"]
 
 
+async def test_a_job_that_is_due_at_this_very_time_is_not_made_due_again(queue: JobQueue) -> None:
+    await queue.add("a", "m")
+    for reason_code in (ReasonCode.OVER_BUDGET, ReasonCode.KEY_REFUSED):
+        async with queue.resources.postgres.for_tenant("a") as connection:
+            due_now = {"reason_code": reason_code, "run_at": func.now()}
+            await connection.execute(update(job_table).values(due_now))
+            assert await job_queries.run_delayed_now(connection, "a", ENRICH, reason_code) == 0
+            assert await job_queries.run_refused_now(connection, ENRICH, 10) == 0
+
+
 async def test_released_and_dead_jobs_have_the_codes_released_and_exhausted(queue: JobQueue) -> None:
     await queue.add("a", "m")
     async with queue.resources.postgres.across_tenants() as connection:
