@@ -46,6 +46,9 @@ class CachedTurn(NamedTuple):
     has_item: bool
 
 
+_PLACE = ("position", "log_revision", "has_item")
+
+
 def key(resources: Resources, tenant: str, session_id: str) -> str:
     """Return the Redis key of a session's window."""
     return f"{resources.settings.prefix}:{FAMILY}:{{{tenant}:{session_id}}}"
@@ -73,7 +76,8 @@ async def read_cache(resources: Resources, tenant: str, session_id: str, count: 
     """Return the cached ones of the last turns; raise errors.Unavailable when Redis is unavailable."""
     with redis_client.failures_as_unavailable():
         members = await resources.redis.zrange(key(resources, tenant, session_id), -count, -1)
-    return [_unpack(str(member)) for member in members]
+    unpacked = [_unpack(str(member)) for member in members]
+    return [cached for cached in unpacked if cached is not None]
 
 
 async def load_turns(
@@ -150,12 +154,12 @@ async def delete(resources: Resources, tenant: str, session_ids: Sequence[str]) 
 
 
 def _pack(cached: CachedTurn) -> bytes:
-    names = ("position", "log_revision", "has_item")
-    return orjson.dumps(cached.turn.pack() | {"item": None} | {name: getattr(cached, name) for name in names})
+    place = {name: getattr(cached, name) for name in _PLACE}
+    return orjson.dumps(cached.turn.pack() | {"item": None} | place)
 
 
-def _unpack(member: str) -> CachedTurn:
+def _unpack(member: str) -> CachedTurn | None:
+    """Return a cached turn, or None if a process of an earlier version has cached it without its place."""
     packed = orjson.loads(member)
-    # A process of an earlier version writes no place: what it has cached is incomplete.
-    position, log_revision = packed.get("position", 0), packed.get("log_revision", 0)
-    return CachedTurn(Turn.unpack(packed), position, log_revision, packed.get("has_item", False))
+    is_placed = packed.keys() >= set(_PLACE)
+    return CachedTurn(Turn.unpack(packed), *(packed[name] for name in _PLACE)) if is_placed else None

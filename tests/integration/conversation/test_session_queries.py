@@ -142,6 +142,49 @@ async def _ids_by_page(sessions: Sessions, filters: SessionFilters) -> list[str]
     return [session.id for session in found]
 
 
+async def test_a_page_has_the_sessions_that_the_key_is_bound_to(sessions: Sessions) -> None:
+    await sessions.add("adas", user_id="ada")
+    await sessions.add("bobs", user_id="bob")
+    bound = Caller("k", sessions.tenant, frozenset(), user_id="bob")
+    page = await queries.list_page(sessions.connection, bound, IDLE, 9, None, SessionFilters())
+    assert [session.id for session in page] == ["bobs"]
+
+
+async def test_a_worker_locks_a_session_that_has_not_expired(sessions: Sessions) -> None:
+    await sessions.add("trip", user_id="ada")
+    locked = await queries.lock_by_id(sessions.connection, sessions.tenant, "trip", IDLE)
+    assert locked is not None
+    assert (locked.id, locked.user_id) == ("trip", "ada")
+    await sessions.set("trip", expires_at=func.now())
+    assert await queries.lock_by_id(sessions.connection, sessions.tenant, "trip", IDLE) is None
+
+
+async def test_a_change_of_the_log_counts_its_turns_and_makes_caches_out_of_date(sessions: Sessions) -> None:
+    async def numbers() -> list[int]:
+        counts = [await sessions.column("trip", name) for name in ("turn_count", "last_seq")]
+        return [*counts, await sessions.column("trip", "log_revision") - first_revision]
+
+    await sessions.add("trip")
+    first_revision = await sessions.column("trip", "log_revision")
+    for change, expected in (
+        ({}, [0, 0, 1]),
+        ({"more_turns": 2, "last_seq": 5}, [2, 5, 2]),
+        ({"more_turns": -1, "last_seq": 3}, [1, 5, 3]),
+    ):
+        await queries.note_log_change(sessions.connection, sessions.tenant, "trip", **change)
+        assert await numbers() == expected
+
+
+async def test_the_time_since_the_last_turn_is_that_of_the_session(sessions: Sessions) -> None:
+    for session_id in ("trip", "other"):
+        await sessions.add(session_id)
+    session = await sessions.existing("trip")
+    assert await queries.seconds_since_turn(sessions.connection, session) == 0
+    await sessions.use("other", turns=1, seconds_ago=9)
+    await sessions.use("trip", turns=1, seconds_ago=5)
+    assert await queries.seconds_since_turn(sessions.connection, session) == 5
+
+
 async def test_sequence_numbers_are_reserved_in_a_row_and_renew_the_expiry(sessions: Sessions) -> None:
     await sessions.add("trip", ttl_seconds=60, expires_at=func.now() + seconds(1))
     await sessions.add("other")

@@ -1,6 +1,7 @@
 """The conversation window: a cached one is shown if it is complete, else it is rebuilt from Postgres."""
 
 from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -77,9 +78,32 @@ async def test_an_incomplete_window_is_read_from_postgres_and_rebuilt(
 ) -> None:
     await _mark_cached(gateway, dropped)
     assert await _read(gateway) == ["1", "2", "3"]
+    assert await _cached(gateway) == ["1", "2", "3"], "and nothing of what was there"
     await gateway.resources.redis.delete(_key(gateway))
     assert await _read(gateway, 2) == ["2", "3"]
     assert await _cached(gateway) == ["1", "2", "3"], "more than this reader asked for"
+
+
+async def test_what_was_cached_without_its_place_is_incomplete(agent: Agent, gateway: Gateway) -> None:
+    await agent.session(id=SESSION)
+    await agent_says(agent, "1")
+    await _mark_cached(gateway)
+    redis, key = gateway.resources.redis, _key(gateway)
+    [member] = await redis.zrange(key, 0, -1)
+    packed = {name: value for name, value in orjson.loads(str(member)).items() if name not in window._PLACE}
+    await redis.delete(key)
+    await redis.zadd(key, {orjson.dumps(packed).decode(): 1})
+    assert await _read(gateway) == ["1"]
+
+
+async def test_turns_with_items_are_read_with_them(agent: Agent, gateway: Gateway) -> None:
+    await agent.session(id=SESSION)
+    item = {"type": "message", "text": "1"}
+    turn = {"role": "assistant", "content": "1", "item": item}
+    await agent.request("POST", f"/v1/sessions/{SESSION}/turns", json=turn, status=HTTPStatus.CREATED)
+    caller = Caller("k", gateway.tenant, frozenset())
+    [found] = await window.read_window(gateway.resources, caller, SESSION, 1)
+    assert orjson.loads(found.item or "") == item
 
 
 async def test_a_window_that_lacks_a_turn_before_those_that_are_read_is_complete(

@@ -8,10 +8,14 @@ from sqlalchemy import func, select
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.foundation.content import Subject
-from shared.foundation.stages import RecordKind
+from shared.foundation.scope import Scope
+from shared.foundation.stages import EXPIRE_WINDOW, SUMMARIZE, RecordKind
+from shared.jobs import queries as job_queries
+from shared.jobs.table import job as job_table
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.memory.longterm import maintenance_queries
+from shared.memory.skills import hit_queries
 from shared.search.index import embedding_cache
 from shared.search.index.table import embedding_cache as cache_table
 from tests.conftest import Gateway
@@ -92,3 +96,44 @@ async def test_the_windows_that_show_a_memory_go_with_it(agent: Agent, gateway: 
     assert rows.subjects == {Subject.MEMORY: [memory["id"]]}
     assert rows.items == {removal.points_of(RecordKind.MEMORY): {memory["id"]}, removal.WINDOW: {session}}
     assert rows.embedding_texts == [JAR]
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+async def test_cached_vectors_of_preferences_and_skills_go_with_them(
+    agent: Agent, gateway: Gateway, *, is_cached: bool
+) -> None:
+    content = {"content": "Turn the lid.", "summary": "How the jar is opened."}
+    await agent.request("PUT", "/v1/skills/open-jar", json=content)
+    session = await agent.session()
+    await agent.context(session, "How is the jar opened?")
+    if is_cached:
+        await _cache(gateway, OTHER)
+    rows = Deletion(gateway.tenant)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        await deletion.add_skills(connection, rows, [])
+        await deletion.add_preferences(connection, rows, {})
+        assert (rows.subjects, rows.items) == ({}, {})
+        [skill] = await hit_queries.list_catalogue(connection, Scope(gateway.tenant, "default"))
+        await deletion.add_skills(connection, rows, [skill.searchable])
+        await deletion.add_preferences(connection, rows, {"p1": "tea", "p2": None})
+    assert rows.subjects == {Subject.SKILL: [skill.id], Subject.PREFERENCE: ["p1", "p2"]}
+    assert rows.items == {
+        removal.points_of(RecordKind.SKILL): {skill.id},
+        removal.points_of(RecordKind.PREFERENCE): {"p1"},
+        removal.WINDOW: {session},
+    }
+    assert rows.embedding_texts == (["open jar\nHow the jar is opened.", "tea"] if is_cached else [])
+
+
+async def test_the_work_on_a_session_ends_with_it(agent: Agent, gateway: Gateway) -> None:
+    deleted, kept = await agent.session(), await agent.session()
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        for stage in (EXPIRE_WINDOW, SUMMARIZE):
+            versions = {deleted: 1, kept: 1}
+            await job_queries.enqueue(connection, gateway.tenant, RecordKind.SESSION, stage, versions)
+    await agent.request("DELETE", f"/v1/sessions/{deleted}")
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        of_tenant = select(job_table.c.record_id).where(
+            job_table.c.tenant == gateway.tenant, job_table.c.kind == RecordKind.SESSION
+        )
+        assert list(await connection.scalars(of_tenant)) == [kept, kept]

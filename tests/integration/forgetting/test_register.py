@@ -206,6 +206,7 @@ async def test_the_rows_of_one_table_are_locked(agent: Agent, gateway: Gateway) 
     spend = {"usage_id": "u", "model": "m", "usage": {"total_tokens": 1}}
     await agent.request("POST", f"/v1/sessions/{session}/spend", json=spend, status=HTTPStatus.CREATED)
     await agent.save("A memory.", user_id=USER)
+    await agent.request("PUT", "/v1/pinned/style", json={"content": "Be brief.", "user_id": USER})
 
     async def locked(*tables: str) -> set[str]:
         async with gateway.resources.postgres.for_tenant(gateway.tenant) as other:
@@ -213,14 +214,30 @@ async def test_the_rows_of_one_table_are_locked(agent: Agent, gateway: Gateway) 
 
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as locking:
         await register.lock(locking, gateway.tenant, "charge", {Subject.USER: ["nobody"]})
-        assert await locked("charge") == set()
+        assert await locked("charge", "pinned_text") == set()
         await register.lock(locking, gateway.tenant, "charge", {Subject.USER: [USER]})
-        assert await locked("charge", "session", "memory") == {"charge"}
+        assert await locked("charge", "session", "memory", "pinned_text") == {"charge"}
 
 
 async def _is_locked(connection: AsyncConnection, table: Table) -> bool:
     rows = select(*table.primary_key).with_for_update(skip_locked=True).subquery()
     return await connection.scalar(select(func.count()).select_from(rows)) == 0
+
+
+@pytest.mark.parametrize(("count", "is_hashed"), [(1, False), (100, False), (101, True)])
+async def test_many_ids_are_looked_for_by_another_statement_and_found_as_well(
+    connection: AsyncConnection, tenant: str, count: int, *, is_hashed: bool
+) -> None:
+    ids = [MEMORY, *(f"other-{number}" for number in range(1, count))]
+    turn = TABLES["turn"]
+    condition = register._overlaps(turn.c.recalled_ids, ids)
+    assert ("unnest" in str(condition)) is is_hashed
+    found = select(func.count()).where(turn.c.tenant == tenant, condition)
+    assert await connection.scalar(found) == 1
+    others = select(func.count()).where(
+        turn.c.tenant == tenant, register._overlaps(turn.c.recalled_ids, ids[1:])
+    )
+    assert await connection.scalar(others) == 0
 
 
 async def test_what_is_changed_is_locked_first(connection: AsyncConnection, tenant: str) -> None:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,8 @@ from shared.jobs.removals import RECHECK_SECONDS, Family
 from shared.jobs.table import job as job_table
 from shared.lifecycle import erasure_queries, removal
 from shared.lifecycle.removal import SCRATCH, STATE, WINDOW, WORKING, Items, Removal
+from shared.memory.documents.files.store import FileStore, file_store
+from shared.memory.documents.stored_files import FILES
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
@@ -88,6 +91,24 @@ async def test_a_request_removes_all_that_it_can_and_ends_the_job(agent: Agent, 
     assert await _job(gateway, rest.operation_id) is None
     assert await _versions(gateway, generation) == []
     assert await agent.list_keys("patrol") == []
+
+
+async def test_files_are_removed_and_no_others(gateway: Gateway, tmp_path: Path) -> None:
+    store, tenant = file_store(gateway.resources), gateway.tenant
+    content = tmp_path / "content"
+    content.write_text("marmalade", encoding="utf-8")
+    for name in ("a", "b", "kept"):
+        await store.put(tenant, name, content)
+    await removal.work_off(gateway.resources, await _begin(gateway, {FILES: ["a", "b", "never stored"]}))
+    for name, is_kept in (("a", False), ("b", False), ("kept", True)):
+        assert await _is_stored(store, tenant, name) is is_kept
+
+
+async def _is_stored(store: FileStore, tenant: str, name: str) -> bool:
+    try:
+        return b"".join([part async for part in store.open(tenant, name)]) == b"marmalade"
+    except errors.NotFound:
+        return False
 
 
 async def test_what_is_left_after_the_time_stays_due(
