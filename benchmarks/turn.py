@@ -175,6 +175,7 @@ async def _line_up(
     seconds: float,
     costs: Costs,
 ) -> list[list[str]]:
+    await pairs[0][0].settled()  # else an embedder would still work on the saves of the lines before
     async with floor.clients(len(pairs)) as clients:
         floor_pace = await drive(clients, seconds)
     rows = [_row("floor", size, len(pairs), floor_pace)]

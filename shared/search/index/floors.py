@@ -7,7 +7,6 @@ It is learnt from MIN_RECORDS records on, and again whenever there are twice as 
 """
 
 import asyncio
-import math
 import random
 from collections.abc import Sequence
 from operator import mul
@@ -18,6 +17,7 @@ from shared.infra.qdrant import Qdrant
 from shared.search.floor import MIN_RECORDS
 from shared.search.index import collections, generations, points
 from shared.search.index.generations import Generation
+from shared.search.text.indexed_text import direction
 
 _SAMPLE = 400
 _PAIRS = 4000
@@ -47,12 +47,7 @@ async def learn_if_due(postgres: Postgres, qdrant: Qdrant, generation: Generatio
 def unrelated_level(vectors: Sequence[Vector]) -> float:
     """Return the cosine that one random pair in 100 exceeds."""
     draw = random.Random(0)  # noqa: S311 - a sample, no secret
-    units = [_unit(vector) for vector in vectors]
+    units = [direction(vector) for vector in vectors]
     pairs = (draw.sample(units, 2) for _ in range(_PAIRS))
     cosines = sorted(sum(map(mul, first, second)) for first, second in pairs)
     return float(cosines[int(_QUANTILE * _PAIRS)])
-
-
-def _unit(vector: Vector) -> Vector:
-    length = math.hypot(*vector) or 1.0
-    return [x / length for x in vector]

@@ -49,10 +49,13 @@ def mean_vector(vectors: Sequence[Sequence[float]]) -> list[float]:
     """Return the mean direction of several vectors, with length 1; a single vector is returned unchanged."""
     if len(vectors) == 1:
         return list(vectors[0])
-    units = [[x / (math.hypot(*vector) or 1.0) for x in vector] for vector in vectors]
-    total = [sum(column) for column in zip(*units, strict=True)]
-    length = math.hypot(*total) or 1.0
-    return [x / length for x in total]
+    return direction([sum(column) for column in zip(*map(direction, vectors), strict=True)])
+
+
+def direction(vector: Sequence[float]) -> list[float]:
+    """Return the direction of a vector, with length 1; one of zeros is returned unchanged."""
+    length = math.hypot(*vector) or 1.0
+    return [x / length for x in vector]
 
 
 def _begins_with_speaker(content: str, speaker: str) -> bool:

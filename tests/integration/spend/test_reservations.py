@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import func, update
+from sqlalchemy import func, select, update
 
 from shared.foundation import errors
 from shared.platform.resources import Resources
@@ -113,8 +113,15 @@ async def test_sd3_the_reservation_of_a_refused_call_is_released(priced_gateway:
     reservation = await reserve_call(priced_gateway, call_request(priced_gateway))
     await reserve.release(priced_gateway.resources, priced_gateway.tenant, [reservation])
     assert (await json_of(priced_gateway.client.get(TENANT)))["reserved_usd"] == 0
+    assert await _count_charges(priced_gateway) == 0, "the sweep finds nothing to settle"
     await reserve_call(priced_gateway, call_request(priced_gateway))
     assert await report(priced_gateway) == []
+
+
+async def _count_charges(gateway: Gateway) -> int:
+    of_tenant = select(func.count()).where(charge.c.tenant == gateway.tenant)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        return int(await connection.scalar(of_tenant) or 0)
 
 
 async def _outlive_lease(gateway: Gateway) -> None:

@@ -1,6 +1,7 @@
 """The texts of a record and of a query that are indexed or embedded."""
 
 import math
+import time
 
 import pytest
 
@@ -36,6 +37,13 @@ def test_the_embedding_text_has_no_speaker() -> None:
 )
 def test_an_english_query_is_also_embedded_as_its_content_words(query: str, texts: list[str]) -> None:
     assert query_embedding_texts(query) == [query, *texts]
+
+
+def test_the_mean_of_long_vectors_takes_no_time() -> None:
+    """Each search with an embedder makes one. It once grew with the square of the length: 90 ms for 3072."""
+    started = time.process_time()
+    mean_vector([[1.0] * 20_000, [2.0] * 20_000])
+    assert time.process_time() - started < 1
 
 
 def test_the_mean_of_vectors_is_their_common_direction() -> None:
