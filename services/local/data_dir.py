@@ -80,8 +80,7 @@ def environment(settings: config.Settings, root: Path) -> dict[str, str]:
     values = {f"LOCI_{name.upper()}": _text(getattr(settings, name)) for name in names}
     settings_set = {name: text for name, text in values.items() if text is not None}
     # There is one gateway and no load balancer, so a gateway that stops need not go on answering.
-    # By the other variable glibc keeps freed memory of all threads together: the stack needs 5 % less.
-    defaults = {"LOCI_GATEWAY_DRAIN": "0", "MALLOC_ARENA_MAX": "1"}
+    defaults = {"LOCI_GATEWAY_DRAIN": "0"}
     if not is_external("qdrant_url"):
         # The local index merges no segments while it serves, so it never misses what was just written.
         defaults["LOCI_SEARCH_RECENT_SECONDS"] = "0"

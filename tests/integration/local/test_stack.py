@@ -288,16 +288,6 @@ def test_the_local_index_alone_is_not_asked_again_for_what_was_written_a_moment_
     assert data_dir.environment(settings, tmp_path)["LOCI_SEARCH_RECENT_SECONDS"] == "7"
 
 
-def test_programs_share_freed_memory_among_their_threads_unless_told_otherwise(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    settings = config.load(data_dir=tmp_path)
-    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
-    assert data_dir.environment(settings, tmp_path)["MALLOC_ARENA_MAX"] == "1"
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "4")
-    assert data_dir.environment(settings, tmp_path)["MALLOC_ARENA_MAX"] == "4"
-
-
 def test_addresses_of_an_earlier_run_do_not_make_a_database_external(settings: config.Settings) -> None:
     stale = {"postgres_url": "postgresql://loci:x@127.0.0.1:1/loci", "redis_url": "redis://127.0.0.1:1/0"}
     settings.data_dir.mkdir(mode=0o700)
