@@ -24,7 +24,7 @@ _SURPLUS_SECONDS = 10.0
 
 
 class _Idle(NamedTuple):
-    """A connection that nobody uses, and since when, by the monotonic clock."""
+    """A connection that nobody uses, and since when, as `time.monotonic` counts."""
 
     connection: AsyncConnection
     since: float

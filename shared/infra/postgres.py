@@ -10,6 +10,7 @@ Every tenant transaction holds the advisory lock of the index generations in sha
 promoting a generation takes it exclusively, so that no save misses one of two generations.
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -68,6 +69,9 @@ GENERATIONS_LOCK = 0x10C1_0001
 _POOL_GROWTH = 2
 """Under load the pool has so many times its usual connections."""
 _POOL_TIMEOUT_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0
+_SHORT_SECONDS = 10.0
+"""A server that has not begun a transaction by then, or answered a short question, is out of reach."""
 # A process that is frozen within a transaction would hold its locks for ever.
 _END_IF_IDLE = "set_config('idle_in_transaction_session_timeout', '60s', true)"
 
@@ -181,22 +185,24 @@ class Postgres:
 
         `exclusive` waits until no tenant transaction is open, and blocks new ones until this one ends.
         """
-        return self._transaction(
-            ALL_TENANTS, f"pg_advisory_xact_lock({GENERATIONS_LOCK})" if exclusive else None
-        )
+        lock = f"pg_advisory_xact_lock({GENERATIONS_LOCK})" if exclusive else None
+        return self._transaction(ALL_TENANTS, lock, waits_for_others=exclusive)
 
     @asynccontextmanager
-    async def _transaction(self, tenant: str, lock: str | None) -> AsyncIterator[AsyncConnection]:
+    async def _transaction(
+        self, tenant: str, lock: str | None, *, waits_for_others: bool = False
+    ) -> AsyncIterator[AsyncConnection]:
         """Begin and name the tenant in one round trip, with the driver; end with the block.
 
         The connection is in SQLAlchemy's autocommit mode, so that nobody else begins or ends a transaction.
         """
         names_tenant = f"set_config('loci.tenant', {_quoted(tenant)}, true)"
         expressions = ", ".join([names_tenant, _END_IF_IDLE, *([lock] if lock else [])])
-        async with self.autocommit() as connection:
+        async with self._pool.lend() as connection:
             driver = driver_of(connection)
             try:
-                await driver.execute(f"BEGIN; SELECT {expressions}")
+                limit = None if waits_for_others else _SHORT_SECONDS  # None: that of every statement
+                await driver.execute(f"BEGIN; SELECT {expressions}", timeout=limit)
                 yield connection
                 ended = await driver.execute("COMMIT")
             except BaseException as error:
@@ -205,12 +211,19 @@ class Postgres:
             if ended != "COMMIT":
                 raise RuntimeError("a statement failed, and the block went on: nothing was committed")
 
-    def autocommit(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """Open a connection on which each statement commits by itself and needs only one round trip.
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[AsyncConnection]:
+        """Open a connection for ten seconds, on which each statement commits by itself in one round trip.
 
         It is for questions that come before the tenant is known. Row-level security hides every row.
         """
-        return self._pool.lend()
+        async with self._pool.lend() as connection:
+            try:
+                async with asyncio.timeout(_SHORT_SECONDS):
+                    yield connection
+            except (TimeoutError, asyncio.CancelledError):
+                await connection.invalidate()  # perhaps in the middle of a statement
+                raise
 
     async def ping(self) -> None:
         """Raise errors.Unavailable unless Postgres answers a query."""
@@ -226,7 +239,7 @@ async def _roll_back(connection: AsyncConnection, error: BaseException) -> None:
     """Roll back, or drop a connection in a state that nobody knows."""
     if connection.invalidated:  # SQLAlchemy has dropped it, because a statement found it broken
         return
-    if not isinstance(error, Exception):  # cancelled, perhaps in the middle of a statement
+    if isinstance(error, TimeoutError) or not isinstance(error, Exception):  # perhaps in a statement
         await connection.invalidate()
         return
     try:
@@ -254,7 +267,7 @@ def create_engine(url: str, role: str, pool_size: int, **options: Any) -> AsyncE
         hide_parameters=True,
         json_serializer=_to_json,
         json_deserializer=orjson.loads,
-        connect_args={"server_settings": server_settings, "timeout": 5, "command_timeout": 60},
+        connect_args={"server_settings": server_settings, "timeout": _CONNECT_SECONDS, "command_timeout": 60},
         **options,
     )
     event.listen(engine.sync_engine, "checkout", _replace_if_closed)

@@ -1,5 +1,6 @@
 """A database that never answers costs one time-out, and then requests no longer wait for it."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.foundation import config
+from shared.foundation import config, errors
+from shared.infra import postgres
 from tests.conftest import Gateway, Stores, running_gateway
 from tests.faults.proxy import Mode, Proxy
 
 FIRST_SECONDS = 3.0  # how long the first request may wait
 NEXT_SECONDS = 0.9  # how long the next ones may wait: less than any time-out
+SHORT_SECONDS = 0.3  # how long a question to Postgres may take that is short
 
 Make = Callable[..., config.Settings]
 
@@ -37,6 +40,21 @@ async def redis_behind_proxy(
     with Proxy(stores.redis_url) as proxy:
         settings = config.load(**make_settings().model_dump(exclude={"redis_url"}), redis_url=proxy.url)
         async with running_gateway(settings, tenant) as gateway:
+            await _begin(gateway)
+            yield gateway, proxy
+            proxy.mode = "pass"
+
+
+@pytest.fixture
+async def postgres_behind_proxy(
+    make_settings: Make, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Gateway, Proxy]]:
+    for name in ("_SHORT_SECONDS", "_CONNECT_SECONDS"):
+        monkeypatch.setattr(postgres, name, SHORT_SECONDS)
+    settings = make_settings()
+    with Proxy(config.require_setting(settings.postgres_url, "LOCI_POSTGRES_URL")) as proxy:
+        through = config.load(**settings.model_dump(exclude={"postgres_url"}), postgres_url=proxy.url)
+        async with running_gateway(through, tenant) as gateway:
             await _begin(gateway)
             yield gateway, proxy
             proxy.mode = "pass"
@@ -116,6 +134,40 @@ async def test_redis_is_used_again_once_it_is_reachable(
         assert time.monotonic() - restored_at < FIRST_SECONDS
     assert answer.json()["value"] == "3 unread mails"
     assert (await _context(gateway)).json()["degraded"] == []
+
+
+async def test_a_postgres_that_never_answers_is_unavailable_after_one_short_time(
+    postgres_behind_proxy: tuple[Gateway, Proxy],
+) -> None:
+    gateway, proxy = postgres_behind_proxy
+    proxy.mode = "blackhole"
+    for request in (_search, _get, _context):
+        answer, seconds = await _timed(request(gateway))
+        assert (answer.status_code, seconds < FIRST_SECONDS) == (503, True), seconds
+        assert int(answer.headers["retry-after"]) >= 1
+    with pytest.raises(errors.Unavailable):
+        async with asyncio.timeout(FIRST_SECONDS), gateway.resources.postgres.for_tenant(gateway.tenant):
+            pytest.fail("no transaction can begin")
+    proxy.mode = "pass"
+    assert (await _get(gateway)).json()["value"] == "3 unread mails"
+    assert len((await _search(gateway)).json()["results"]) == 1
+
+
+async def test_who_changes_the_generations_waits_for_as_long_as_a_transaction_takes(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_SHORT_SECONDS", SHORT_SECONDS)
+    pool = gateway.resources.postgres
+
+    async def change() -> None:
+        async with pool.across_tenants(exclusive=True):
+            pass
+
+    async with pool.for_tenant(gateway.tenant):
+        changing = asyncio.create_task(change())
+        done, _ = await asyncio.wait([changing], timeout=3 * SHORT_SECONDS)
+        assert not done
+    await changing
 
 
 async def _timed(request: Awaitable[httpx.Response]) -> tuple[httpx.Response, float]:
