@@ -3,13 +3,17 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import config, errors
 from shared.infra import postgres
+from shared.infra.postgres import Postgres
 from tests.conftest import Gateway, Stores, running_gateway
 from tests.faults.proxy import Mode, Proxy
 
@@ -145,12 +149,33 @@ async def test_a_postgres_that_never_answers_is_unavailable_after_one_short_time
         answer, seconds = await _timed(request(gateway))
         assert (answer.status_code, seconds < FIRST_SECONDS) == (503, True), seconds
         assert int(answer.headers["retry-after"]) >= 1
-    with pytest.raises(errors.Unavailable):
-        async with asyncio.timeout(FIRST_SECONDS), gateway.resources.postgres.for_tenant(gateway.tenant):
-            pytest.fail("no transaction can begin")
     proxy.mode = "pass"
     assert (await _get(gateway)).json()["value"] == "3 unread mails"
     assert len((await _search(gateway)).json()["results"]) == 1
+
+
+@pytest.mark.parametrize("opens", [lambda pool: pool.for_tenant("t"), lambda pool: pool.autocommit()])
+async def test_an_open_connection_that_never_answers_is_dropped_after_one_short_time(
+    postgres_behind_proxy: tuple[Gateway, Proxy],
+    opens: Callable[[Postgres], AbstractAsyncContextManager[AsyncConnection]],
+) -> None:
+    gateway, proxy = postgres_behind_proxy
+    pool = Postgres(gateway.resources.settings)
+
+    async def ask() -> AsyncConnection:
+        async with opens(pool) as connection:
+            await connection.execute(select(1))
+            return connection
+
+    open_connection = await ask()
+    assert await ask() is open_connection
+    proxy.mode = "blackhole"
+    with pytest.raises(errors.Unavailable):
+        await asyncio.wait_for(ask(), FIRST_SECONDS)
+    assert open_connection.closed
+    proxy.mode = "pass"
+    await ask()
+    await pool.close()
 
 
 async def test_who_changes_the_generations_waits_for_as_long_as_a_transaction_takes(
