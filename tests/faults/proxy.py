@@ -30,7 +30,8 @@ class Proxy:
         assert parts.hostname is not None
         assert parts.port is not None
         self._target = (parts.hostname, parts.port)
-        self._loop = asyncio.new_event_loop()
+        # Not the loop of the tests (uvloop), which refuses to touch a socket that the other end has closed.
+        self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy")
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
