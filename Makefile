@@ -5,7 +5,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 # Without bytecode files each of the many processes started here would compile all modules: 4 s instead of 1.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help up demo local-embeddings local-model model-check test unit lint format types contracts faults load load-check scale bench manifests image coverage configuration lock check clean
+.PHONY: help up demo local-embeddings local-model model-check test test-fast unit lint format types contracts faults load load-check scale bench manifests image coverage configuration lock check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,8 +44,13 @@ local-embeddings: .venv/installed ## Install the weights of a small model for `l
 local-model: .venv/installed ## Fetch a small language model and its server, for `loci serve-model` (130 MB)
 	@$(BIN)/python -P -m services.local.language_model.install
 
+TEST := $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder
+
 test: .venv/installed ## Run all tests, on two cores
-	$(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
+	$(TEST) $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
+
+test-fast: .venv/installed ## Run all tests but those that start processes of Loci, and wait for them
+	$(TEST) --without-processes
 
 unit: .venv/installed ## Run the tests that need no database
 	$(BIN)/pytest -q tests/unit

@@ -35,8 +35,8 @@ from shared.foundation import config
 from shared.platform.auth import api_keys
 from shared.platform.resources import Resources
 from tests import shared_pool, state
+from tests.agent import Agent
 from tests.databases import copy_database, drop_database, run_in_thread, shorten_logins
-from tests.journey.agent import Agent
 from tests.long_form import IS_LONG
 from tests.memory_folder import memory_folder
 from tests.standins.models import ModelServer
@@ -55,15 +55,31 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("loci")
 
-# These tests start processes and measure times, so two of them at once would disturb each other.
-_SERIAL_FOLDERS = ("faults", "journey", "deploy", "telemetry", "integration/local")
+# These tests start processes and measure times. Two of one chain at once would disturb each other, so one
+# worker runs all of it, while the others run what needs no process.
+_CHAINS = (("faults", "journey", "deploy", "telemetry", "integration/local"),)
+
+# They send by every route and with every key what other tests send too, run the product in other processes,
+# or read the source: measured, they would take twice their time, and cover hardly more.
+_NOT_MEASURED = ("architecture/", "badinput/", "faults/", "isolation/", "journey/", "unit/mutants/")
 
 
 class _FilesTogether(LoadScopeScheduling):  # type: ignore[misc]  # the package has no types
-    """Gives a worker all tests of a file at once, and one worker all tests that start processes."""
+    """Gives a worker all tests of a file at once, and one worker all tests of a chain."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _group(nodeid.partition("::")[0].removeprefix(f"{Path(__file__).parent.name}/"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-fast`."""
+    parser.addoption("--without-processes", action="store_true", help="leave out tests that start processes")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the chains if `--without-processes` is given."""
+    place = _place(f"{_path_below_tests(collection_path)}/")
+    return True if config.getoption("--without-processes") and place < len(_CHAINS) else None
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FilesTogether:
@@ -72,9 +88,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FilesTogeth
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that start processes: they take longest, and only one worker runs them."""
-    folder = Path(__file__).parent
-    items.sort(key=lambda item: _group(item.path.relative_to(folder).as_posix()) != _SERIAL_FOLDERS[0])
+    """Begin with the chains: they take longest, and only one worker runs each. Choose what is measured."""
+    items.sort(key=lambda item: _place(_path_below_tests(item.path)))
+    for item in items:
+        if _path_below_tests(item.path).startswith(_NOT_MEASURED):
+            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_collection_finish() -> None:
@@ -83,8 +101,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def _path_below_tests(path: Path) -> str:
+    return path.relative_to(Path(__file__).parent).as_posix()
+
+
 def _group(path: str) -> str:
-    return _SERIAL_FOLDERS[0] if path.startswith(tuple(f"{folder}/" for folder in _SERIAL_FOLDERS)) else path
+    place = _place(path)
+    return path if place == len(_CHAINS) else _CHAINS[place][0]
+
+
+def _place(path: str) -> int:
+    """Return the number of the chain that a file belongs to, or the number of chains for any other file."""
+    starts = (tuple(f"{folder}/" for folder in chain) for chain in _CHAINS)
+    return next((n for n, folders in enumerate(starts) if path.startswith(folders)), len(_CHAINS))
 
 
 @dataclass(frozen=True)
@@ -178,8 +207,14 @@ def make_settings(
     """
     # To number its folders, `mktemp` lists them all: thousands by the end.
     folders = tmp_path_factory.mktemp("data")
-    addresses = {"redis_url": stores.redis_url, "qdrant_url": stores.qdrant_url}
-    usual = config.load(postgres_url=shared_url, **addresses)
+    # A busy machine stops a store for seconds at times. Tests of a store that is late set their own time.
+    stores_settings = {
+        "redis_url": stores.redis_url,
+        "qdrant_url": stores.qdrant_url,
+        "redis_timeout": 5,
+        "qdrant_timeout": 10,
+    }
+    usual = config.load(postgres_url=shared_url, **stores_settings)
 
     def make(*, apart: bool = False, **changes: Any) -> config.Settings:
         separate = {}
@@ -190,7 +225,7 @@ def make_settings(
         data.mkdir()
         if not separate and not changes:  # to read the settings takes longer than a request
             return usual.model_copy(update={"data_dir": data})
-        common = {"data_dir": data, "postgres_url": shared_url, **addresses}
+        common = {"data_dir": data, "postgres_url": shared_url, **stores_settings}
         return config.load(**{**common, **separate, **changes})
 
     return make

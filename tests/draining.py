@@ -1,10 +1,13 @@
 """Process due jobs as workers would, inside the process of the test."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, ScalarSelect, delete, func, select, text, update
+from sqlalchemy import delete, func, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.foundation import config
 from shared.foundation.stages import (
     EMBED,
     ENRICH,
@@ -19,9 +22,9 @@ from shared.foundation.stages import (
     Stage,
 )
 from shared.jobs import backlog
-from shared.jobs.job import LOCK_ORDER
 from shared.jobs.table import job, removal
 from shared.platform.resources import Resources
+from tests.conftest import Gateway, running_gateway
 from workers.documents import process as document_processing
 from workers.documents import publish as document_publishing
 from workers.embedding import embed, index
@@ -70,31 +73,51 @@ async def _process_once(resources: Resources) -> int:
     return counts.total()
 
 
-def _locked(*where: ColumnElement[bool]) -> ScalarSelect[int]:
-    """Return the ids of jobs, locked in the order in which a gateway's writer locks those it confirms.
+async def _lock_jobs(connection: AsyncConnection) -> None:
+    """Let no other transaction change jobs until this one ends; wait for those that have begun to.
 
-    It confirms in the background while a test changes all jobs: in another order the two could deadlock.
+    Row by row, this transaction could deadlock with a gateway's beside it: one that appends a turn locks the
+    jobs of a session, of dreams and of mining one after the other.
     """
-    ordered = select(job.c.id).where(*where).order_by(*LOCK_ORDER(job.c))
-    return ordered.with_for_update().scalar_subquery()
+    await connection.execute(text("LOCK TABLE job IN EXCLUSIVE MODE"))
+
+
+@asynccontextmanager
+async def running_without_jobs(settings: config.Settings, tenant: str) -> AsyncIterator[Gateway]:
+    """Run a gateway for a test that processes jobs: no earlier one is due, and none of its own is left."""
+    async with running_gateway(settings, tenant) as gateway:
+        await drop_all_jobs(gateway.resources)
+        yield gateway
+        await drop_jobs(gateway.resources, tenant)
 
 
 async def drop_jobs(resources: Resources, tenant: str) -> None:
     """Delete what a test leaves due, which another test of the same database would process."""
     async with resources.postgres.for_tenant(tenant) as connection:
-        await connection.execute(delete(job).where(job.c.id.in_(_locked(job.c.tenant == tenant))))
+        await _lock_jobs(connection)
+        await connection.execute(delete(job).where(job.c.tenant == tenant))
 
 
 async def drop_all_jobs(resources: Resources) -> None:
     """Delete what earlier tests have left due in this database, before a test counts the calls of a model."""
     async with resources.postgres.across_tenants() as connection:
-        await connection.execute(delete(job).where(job.c.id.in_(_locked())))
+        await _lock_jobs(connection)
+        await connection.execute(delete(job))
 
 
 async def make_due(resources: Resources) -> None:
     """Make all delayed jobs due now, instead of waiting for them."""
     async with resources.postgres.across_tenants() as connection:
-        await connection.execute(update(job).where(job.c.id.in_(_locked())).values(run_at=func.now()))
+        await _lock_jobs(connection)
+        await connection.execute(update(job).values(run_at=func.now()))
+    async with resources.postgres.across_tenants() as connection:
         # As the owner of the tables, to whom no policy applies: the database has the tenants of many tests.
         await connection.execute(text("SET LOCAL ROLE NONE"))
         await connection.execute(update(removal).values(removed_at=removal.c.removed_at - _LONG))
+
+
+async def process_all(resources: Resources) -> None:
+    """Process all jobs, delayed ones included."""
+    await resources.index_writer.close()
+    await make_due(resources)
+    await drain(resources)

@@ -88,14 +88,14 @@ async def _check_language_model(resources: Resources) -> str:
     if resources.language_model is None:
         return "not configured: memories stay as they are written"
     await resources.language_model.complete("Answer with the word ok.", "ok?")
-    return f"answers, model {resources.language_model.model}"
+    return f"answers, model {await resources.language_model.name()}"
 
 
 async def _check_embeddings(resources: Resources) -> str:
     if resources.embedder is None:
         return "not configured: search is by keyword"
     vectors = await resources.embedder.embed(["doctor"])
-    return f"answers, model {resources.embedder.model}, {len(vectors[0])} dimensions"
+    return f"answers, model {await resources.embedder.name()}, {len(vectors[0])} dimensions"
 
 
 async def _check_files(resources: Resources) -> str:

@@ -34,6 +34,7 @@ _SECTIONS = {
     "dream_enabled": "Dreams",
     "retention_archived_days": "Retention",
     "heartbeat_file": "Liveness, logs and traces",
+    "gateway_body_mb": "Gateways",
     "document_parse_seconds": "Documents",
 }
 

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 
 from services.gateway import errors, media_types, openapi, query_parameters
 from services.gateway.batch import refuse_in_batch
-from services.gateway.dependencies import authenticate
+from services.gateway.body_room import BodyRoom
+from services.gateway.dependencies import KEY
 from services.gateway.drain import DrainMiddleware
 from services.gateway.limits import LimitMiddleware
 from services.gateway.mcp import McpEndpoint
@@ -105,7 +106,7 @@ async def _check_request(request: Request) -> None:
 def _with_checks() -> APIRouter:
     api = APIRouter(generate_unique_id_function=openapi.operation_id)
     for routes in _ROUTES:
-        api.include_router(routes.router, dependencies=[Depends(authenticate), Depends(_check_request)])
+        api.include_router(routes.router, dependencies=[KEY, Depends(_check_request)])
     return api
 
 
@@ -142,7 +143,7 @@ def create_app(settings: config.Settings | None = None) -> FastAPI:
     )
     errors.install(app)
     app.add_middleware(WaitMiddleware)
-    app.add_middleware(LimitMiddleware)
+    app.add_middleware(LimitMiddleware, room=BodyRoom(settings.gateway_body_mb * 1024 * 1024))
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(TracingMiddleware)
     app.add_middleware(DrainMiddleware)

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from services.gateway import errors as gateway_errors
 from services.gateway.api_model import ApiModel, example
-from services.gateway.dependencies import IN_BATCH, authenticate_again
+from services.gateway.dependencies import IN_BATCH, look_up_caller
 from services.gateway.limits import MAX_BODY_BYTES, LimitMiddleware
 from services.gateway.metrics import MetricsMiddleware
 from services.gateway.tool_identity import CHOOSING
@@ -130,7 +130,7 @@ def _caller_now(request: Request, caller: Caller) -> Callable[[], Awaitable[Call
         nonlocal caller, looked_up_at
         now = time.monotonic()
         if now - looked_up_at >= _KEY_SECONDS:
-            caller, looked_up_at = await authenticate_again(request), now
+            caller, looked_up_at = await look_up_caller(request), now
         return caller
 
     return current_caller

@@ -28,8 +28,9 @@ class ContextOptionsBody(ApiModel):
     blocks: Annotated[
         list[BlockKind] | None,
         Field(
+            max_length=32,
             description="The kinds of blocks to show; `core` and `summary` always are. "
-            "`past_turns` are recalled if named."
+            "`past_turns` are recalled if named.",
         ),
     ] = None
     agents: Annotated[

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Header, Query, Request, Security
+from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from shared.foundation import errors
@@ -19,6 +20,8 @@ from shared.platform.idempotency.idempotent import IdempotencyKey
 from shared.platform.resources import Resources
 
 _bearer = HTTPBearer(auto_error=False, description="A key from `loci keys create`.")
+KEY = Security(_bearer)
+"""Declares in the OpenAPI document that a route needs a key."""
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
 IN_BATCH = "loci.caller"
 """The key of the ASGI scope under which an operation of a batch has the caller of the batch."""
@@ -33,23 +36,18 @@ async def app_resources(request: Request) -> Resources:
 ResourcesDep = Annotated[Resources, Depends(app_resources)]
 
 
-async def authenticate(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
-) -> None:
+async def authenticate(request: Request) -> None:
     """Note the caller that the request's key stands for, for `caller_of`, or raise errors.Unauthenticated.
 
-    It is the first that is checked of every request with a key.
+    It is the first that is checked of every request with a key, and reads its header alone.
     """
     caller: Caller | None = request.scope.get(IN_BATCH)
-    request.state.caller = caller or await _look_up(request, credentials)
+    request.state.caller = caller or await look_up_caller(request)
 
 
-async def authenticate_again(request: Request) -> Caller:
-    """Return the caller of a long request as it is now. Raise errors.Unauthenticated for a revoked key."""
-    return await _look_up(request, await _bearer(request))
-
-
-async def _look_up(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
+async def look_up_caller(request: Request) -> Caller:
+    """Return the caller as its key is now. Raise errors.Unauthenticated for a missing or revoked key."""
+    credentials: HTTPAuthorizationCredentials | None = await _bearer(request)
     if credentials is None:
         raise errors.Unauthenticated("send a key as 'Authorization: Bearer <key>'")
     resources: Resources = request.app.state.resources
@@ -58,12 +56,21 @@ async def _look_up(request: Request, credentials: HTTPAuthorizationCredentials |
 
 async def caller_of(request: Request) -> Caller:
     """Return the caller of an authenticated request."""
-    # Not by `Depends(authenticate)`: the framework would look through its parameters each time.
     caller: Caller = request.state.caller
     return caller
 
 
-def _caller_with(right: Right, *, only_working_memory: bool = False) -> Callable[..., Awaitable[Caller]]:
+RightCheck = Callable[[Request], Awaitable[Caller]]
+_right_checks: set[RightCheck] = set()
+
+
+def right_checks(dependant: Dependant) -> list[RightCheck]:
+    """Return what checks the rights of a caller among the dependencies of a route."""
+    nested = [check for dependency in dependant.dependencies for check in right_checks(dependency)]
+    return [check for check in _right_checks if check is dependant.call] + nested
+
+
+def _caller_with(right: Right, *, only_working_memory: bool = False) -> RightCheck:
     async def require_right(request: Request) -> Caller:
         caller = await caller_of(request)
         caller.require_right(right)
@@ -71,6 +78,7 @@ def _caller_with(right: Right, *, only_working_memory: bool = False) -> Callable
             rights.require_more_than_working_memory(caller)
         return caller
 
+    _right_checks.add(require_right)
     return require_right
 
 
@@ -97,7 +105,10 @@ ReadScope = Annotated[Scope, Depends(_memory_scope)]
 
 _KeyHeader = Annotated[
     str | None,
-    Header(description="Identifies this request: a repetition within 24 hours gets the same response."),
+    Header(
+        description="Identifies this request: a repetition within 24 hours gets the same response, or 409"
+        " once something in it was deleted or has expired."
+    ),
 ]
 
 

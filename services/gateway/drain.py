@@ -2,11 +2,14 @@
 
 After the first signal, `/readyz` answers 503 and every response closes its connection. Requests are
 still served for LOCI_GATEWAY_DRAIN seconds, so that load balancers can send new requests elsewhere.
-Then the server stops listening, finishes the requests that still run, and exits. Stopping to listen
-at once would fail clients that are about to send on an open connection. A second signal skips the wait.
-A gateway that shares its socket with others (process_group.py) stops with their parent, however that ends.
+Then it keeps new connections out, answers those that are waiting (backlog.py), stops listening, finishes the
+requests that still run, and exits. Stopping to listen at once would fail clients that are about to send on an
+open connection. A second signal skips the wait.
+A gateway that shares its socket with others (process_group.py) stops with their parent, however that ends. If
+it stops alone, the others accept what is waiting.
 """
 
+import asyncio
 import gc
 import os
 import signal
@@ -14,7 +17,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -23,12 +26,17 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import Message, Receive, Scope, Send
 
+from services.gateway import backlog
 from services.gateway.middleware import HttpMiddleware
 from shared.foundation.config import Settings
 
 # Longer than load balancers keep an idle connection. Otherwise they send into one that is being closed.
 _KEEP_ALIVE_SECONDS = 75
 _FINISH_WITHIN_SECONDS = 20
+# For the request of a client that has connected. One that connects ahead of its requests delays the end.
+_FIRST_REQUEST_SECONDS = 2.0
+_LOOK_EVERY_SECONDS = 0.01
+_QUIET_LOOKS = 5  # a connection is between the socket and the server for a turn of the loop, or on its way
 # A request has thousands of objects, nearly all of which go without the collector. At Python's default of 700
 # it took 7 % of the processor time of a search.
 _GC_THRESHOLD = 20_000
@@ -41,6 +49,11 @@ class Share:
     listener: socket.socket
     parent: int
     on_ready: Callable[[], None]
+    are_all_stopping: Callable[[], bool]
+
+    def has_lost_parent(self) -> bool:
+        """Return whether the parent was killed."""
+        return os.getppid() != self.parent
 
 
 def serve(app: FastAPI, settings: Settings, share: Share | None = None) -> None:
@@ -98,10 +111,37 @@ class _Server(uvicorn.Server):
         self._captured_signals.append(sig)
 
     async def on_tick(self, counter: int) -> bool:
-        if self._share is not None and self._drained_at is None and os.getppid() != self._share.parent:
+        if self._share is not None and self._drained_at is None and self._share.has_lost_parent():
             self.handle_exit(signal.SIGTERM, None)
         is_drained = self._drained_at is not None and time.monotonic() >= self._drained_at
         return await super().on_tick(counter) or is_drained
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._share is None or self._share.has_lost_parent() or self._share.are_all_stopping():
+            await self._accept_waiting()
+        await super().shutdown(sockets)
+
+    async def _accept_waiting(self) -> None:
+        """Keep new connections out, and wait until those that have come have sent their first request."""
+        with ExitStack() as copies:
+            numbers = [listener.fileno() for server in self.servers for listener in server.sockets]
+            listeners = [copies.enter_context(socket.socket(fileno=os.dup(number))) for number in numbers]
+            for listener in listeners:
+                backlog.keep_out_new(listener)
+            quiet_looks, started = 0, time.monotonic()
+            last_accepted_at = started
+            while quiet_looks < _QUIET_LOOKS and not self.force_exit:
+                await asyncio.sleep(_LOOK_EVERY_SECONDS)
+                now = time.monotonic()
+                if any(backlog.has_waiting(listener) for listener in listeners):
+                    last_accepted_at = now
+                quiet_looks = quiet_looks + 1 if last_accepted_at < now and self._have_all_asked() else 0
+                if now - last_accepted_at > _FIRST_REQUEST_SECONDS or now - started > _FINISH_WITHIN_SECONDS:
+                    return
+
+    def _have_all_asked(self) -> bool:
+        """Return whether a request has come on each connection."""
+        return all(getattr(connection, "cycle", None) for connection in self.server_state.connections)
 
 
 def is_draining(app: FastAPI) -> bool:

@@ -8,12 +8,14 @@ have to be limited too. The framework would call a compressed one no JSON.
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway import errors as gateway_errors
+from services.gateway.body_room import BodyRoom
 from services.gateway.middleware import HttpMiddleware
 from services.gateway.responses import JsonResponse
 from shared.foundation.errors import Violation
+from shared.foundation.json_value_count import ValueCounter
 from shared.memory.documents.document import MAX_FILE_BYTES
 from shared.memory.skills.skill_zip import MAX_ZIP_BYTES
 
@@ -21,17 +23,25 @@ MAX_BODY_BYTES = 1024 * 1024
 MAX_BULK_BODY_BYTES = 32 * 1024 * 1024
 MAX_UPLOAD_BODY_BYTES = MAX_FILE_BYTES + 64 * 1024
 """A file, with its title, its source and what separates them."""
+MAX_JSON_VALUES = 104 * 1024
+"""Values of a JSON body: more than one value of working memory has. Each may be an unknown key, or break
+a rule of its own, and to parse and check so many takes a quarter of a second."""
 _UPLOAD_PATH = "/v1/documents"
 _ZIP_PATH = "/v1/skills/import"
 _BULK_PATHS = ("/v1/memories/batch", "/v1/memories/import", "/v1/import", "/v1/graph/import", "/v1/batch")
-
-
-class _TooLarge(BaseException):
-    """The body exceeded its limit while it was read."""
+_STREAMED_PATHS = ("/v1/memories/import", "/v1/import", "/v1/graph/import", _UPLOAD_PATH)
+"""Their bodies are written to a file as they arrive."""
 
 
 class LimitMiddleware(HttpMiddleware):
-    """Refuse bodies over the limit. Bytes are counted as they arrive, because headers may be wrong."""
+    """Refuse bodies over the limits. They are counted as they arrive, because headers may be wrong.
+
+    Operations of a batch take no room: their bodies are part of another.
+    """
+
+    def __init__(self, app: ASGIApp, room: BodyRoom | None = None) -> None:
+        super().__init__(app)
+        self._room = room
 
     async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102
         violation = _address_violation(scope)
@@ -48,18 +58,10 @@ class LimitMiddleware(HttpMiddleware):
         if _content_length(scope) > limit:
             await _too_large_response(limit)(scope, receive, send)
             return
-        await self._count_bytes(scope, receive, send, limit)
+        await self._count_body(_Body(scope, receive, limit, self._room), send)
 
-    async def _count_bytes(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
-        received_bytes, has_started = 0, False
-
-        async def receive_counted() -> Message:
-            nonlocal received_bytes
-            message = await receive()
-            received_bytes += len(message.get("body", b""))
-            if received_bytes > limit:
-                raise _TooLarge
-            return message
+    async def _count_body(self, body: "_Body", send: Send) -> None:
+        has_started = False
 
         async def note_start(message: Message) -> None:
             nonlocal has_started
@@ -67,11 +69,62 @@ class LimitMiddleware(HttpMiddleware):
             await send(message)
 
         try:
-            await self._app(scope, receive_counted, note_start)
-        except _TooLarge:
+            await self._app(body.scope, body.receive, note_start)
+        except _Refused as refusal:
             if has_started:
                 raise
-            await _too_large_response(limit)(scope, receive, send)
+            await refusal.response(body.scope, body.receive, send)
+        finally:
+            body.release_room()
+
+
+class _Refused(BaseException):
+    """The body was refused while it was read. The framework would take an Exception for bad JSON."""
+
+    def __init__(self, response: JsonResponse) -> None:
+        super().__init__()
+        self.response = response
+
+
+class _Body:
+    """The body of a request, which is counted while it is read."""
+
+    def __init__(self, scope: Scope, receive: Receive, limit: int, room: BodyRoom | None) -> None:
+        self.scope = scope
+        self._receive = receive
+        self._limit = limit
+        self._room = None if scope["path"] in _STREAMED_PATHS else room
+        self._received_bytes = self._taken_bytes = 0
+        self._values = ValueCounter()
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if content := message.get("body"):
+            self._count(content)
+        return message
+
+    def _count(self, content: bytes) -> None:
+        self._received_bytes += len(content)
+        if self._received_bytes > self._limit:
+            raise _Refused(_too_large_response(self._limit))
+        if self._room is not None:
+            if not self._room.take(len(content), is_bulk=self._limit > MAX_BODY_BYTES):
+                raise _Refused(_no_room_response(self._room.size_bytes))
+            self._taken_bytes += len(content)
+        if _is_json(self.scope):
+            self._values.add(content)
+            if self._values.count > MAX_JSON_VALUES:
+                raise _Refused(_too_many_values_response())
+
+    def release_room(self) -> None:
+        if self._room is not None:
+            self._room.release(self._taken_bytes)
+            self._taken_bytes = 0
+
+
+def _is_json(scope: Scope) -> bool:
+    """Return whether a body is parsed as JSON as a whole: a route that reads lines or bytes declares that."""
+    return "requestBody" not in (getattr(scope.get("route"), "openapi_extra", None) or {})
 
 
 def _address_violation(scope: Scope) -> Violation | None:
@@ -130,4 +183,16 @@ def _coded_response() -> JsonResponse:
 def _too_large_response(limit: int) -> JsonResponse:
     return gateway_errors.problem_response(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over the limit of {limit} bytes"
+    )
+
+
+def _too_many_values_response() -> JsonResponse:
+    detail = f"the body is over the limit of {MAX_JSON_VALUES} JSON values"
+    return gateway_errors.problem_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+
+
+def _no_room_response(size_bytes: int) -> JsonResponse:
+    detail = f"the gateway receives bodies of {size_bytes} bytes already, its limit; try again"
+    return gateway_errors.problem_response(
+        HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"retry-after": "1"}
     )

@@ -54,7 +54,10 @@ def parse_metadata(pairs: Iterable[str]) -> dict[str, str]:
 
 
 class SourceBody(ApiModel):
-    """The turn that a memory comes from."""
+    """The turn that a memory comes from; without `seq` the session.
+
+    With a bound key it must be one that the key may read. `role` and `speaker` must be those of the turn.
+    """
 
     session_id: str
     seq: Annotated[Count, Field(ge=0, le=2**31 - 1)] | None = None

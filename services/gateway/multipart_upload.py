@@ -1,10 +1,12 @@
 """Receive a file that is sent as a form: field by field as the bytes arrive, never as a whole in memory.
 
-The parts are `file`, and optionally `title` and `source`. The bytes of the file go into a temporary file,
-and are counted and hashed on their way: one over the limit is refused while it is still being sent.
+The parts are `file`, and optionally `title` and `source`; without a source it is the name of the file. The
+bytes of the file go into a temporary file, and are counted and hashed on their way: one over the limit is
+refused while it is still being sent.
 """
 
 import hashlib
+import unicodedata
 from email.message import Message
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -128,14 +130,15 @@ class _Form:
         if not self._size:
             raise errors.Invalid(FILE, "must not be empty")
         self._file.flush()
+        file_name = _file_name(self._file_headers)
         return NewFile(
             path=path,
             sha256=self._sha256.hexdigest(),
             size_bytes=self._size,
-            file_name=_file_name(self._file_headers),
+            file_name=file_name or _NO_NAME,
             declared_type=_printable(self._file_headers.get("content-type", "")) or None,
             title=self._text(TITLE),
-            source=self._text(SOURCE),
+            source=self._text(SOURCE) or file_name or None,
         )
 
     def _text(self, name: str) -> str | None:
@@ -177,9 +180,10 @@ def _decode(raw: bytes) -> str:
 
 
 def _file_name(headers: Message) -> str:
-    """Return the last part of the name that the sender gave: it is shown, and no path of this machine."""
+    """Return the last part of the name that the sender gave, if any: it is shown, and is no path here."""
     name = (_option(headers, "filename") or "").replace("\\", "/").rpartition("/")[2]
-    return _printable(name).strip() or _NO_NAME
+    # One form for both: systems write accents as letters of their own or with the letter.
+    return unicodedata.normalize("NFC", _printable(name).strip())
 
 
 def _printable(text: str) -> str:

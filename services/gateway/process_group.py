@@ -50,14 +50,18 @@ def serve(settings: Settings, count: int) -> None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         from services.gateway import app, drain
 
-        ready_file = Path(folder) / "ready"
+        ready_file, stopping_file = Path(folder) / "ready", Path(folder) / "stopping"
 
         def run_child(parent: int) -> None:
-            share = drain.Share(listener, parent, ready_file.touch)
+            share = drain.Share(listener, parent, ready_file.touch, stopping_file.exists)
             drain.serve(app.create_app(settings), settings, share)
 
+        def note_stop() -> None:
+            stopping_file.touch()
+            listener.close()  # or clients could connect after the last child has stopped listening
+
         gc.freeze()  # a collection would write to the pages that the children share
-        group = _Group(functools.partial(run_child, os.getpid()), ready_file.exists)
+        group = _Group(functools.partial(run_child, os.getpid()), ready_file.exists, note_stop)
         was_ready = group.run(count)
     if not was_ready:
         log.critical("gateway_not_started")
@@ -77,9 +81,12 @@ def _bind(settings: Settings) -> socket.socket:
 class _Group:
     """The children of this process."""
 
-    def __init__(self, run_child: Callable[[], None], was_any_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self, run_child: Callable[[], None], was_any_ready: Callable[[], bool], on_stop: Callable[[], None]
+    ) -> None:
         self._run_child = run_child
         self._was_any_ready = was_any_ready
+        self._on_stop = on_stop
         self._pids: set[int] = set()
         self._stopping = False
 
@@ -98,6 +105,7 @@ class _Group:
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping = True
+        self._on_stop()
         for pid in self._pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)

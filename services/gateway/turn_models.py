@@ -26,7 +26,7 @@ _STORED = _TURN | {
 
 
 class TurnBody(ApiModel):
-    """A turn to append."""
+    """A turn to append. The role `system` needs a key that is unbound or bound to an agent alone."""
 
     model_config = example(_TURN)
 

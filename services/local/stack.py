@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.local import data_dir, http_probe, ports, programs, signals
+from services.local import data_dir, http_probe, model_check, ports, programs, signals
 from services.local.postgres import Postgres
 from services.local.process import Process
 from services.local.qdrant import Qdrant
@@ -71,6 +71,7 @@ class Stack:
         """Start all, print `ready <url>`, supervise until a stop signal, stop all; return the exit code."""
         with signals.counting(self._signals):
             try:
+                model_check.refuse_unknown_model(self._settings)
                 with self._started() as running:
                     self._announce(running)
                     supervise(self._supervisors(), self._signals)

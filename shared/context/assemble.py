@@ -142,9 +142,9 @@ def _is_replayed(inputs: ContextInputs, turn: Turn, line: RecalledLine) -> bool:
 
 
 def _summaries(turns: Sequence[Turn]) -> list[Message]:
-    """Return the last summary that the caller has reported as a turn."""
+    """Return the last summary that the caller has reported as a turn: data, whoever wrote it."""
     summaries = [turn for turn in turns if turn.role is Role.SUMMARY]
-    return [_message("system", f"{blocks.SUMMARY}\n{turn.content}") for turn in summaries[-1:]]
+    return [_message("system", blocks.reported_summary(turn)) for turn in summaries[-1:]]
 
 
 def _replay(inputs: ContextInputs, new_ids: set[str]) -> Iterator[Message]:

@@ -44,6 +44,11 @@ def summary(summary_: SessionSummary | None) -> Block | None:
     return Block(BlockKind.SUMMARY, SUMMARY, (line,))
 
 
+def reported_summary(turn: Turn) -> str:
+    """Return the text of a summary that a caller has reported as a turn."""
+    return prompt_safety.fence(SUMMARY, [prompt_safety.indented(turn.content)])
+
+
 def _pinned_lines(text: CoreText) -> str:
     return f"- [{text.name}]:\n{prompt_safety.indented(text.content)}"
 

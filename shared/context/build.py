@@ -120,8 +120,9 @@ async def _record(
         session = await get_session(connection, resources.settings, caller, gathered_session.id, lock=True)
         if session.log_state != gathered_session.log_state:
             await _reload_turns(resources, connection, session, inputs)
+        expires_at = None
         if key is not None:
-            await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
+            expires_at = await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
         await recheck.leave_out_deleted(connection, session, inputs)
         has_budget = request.max_tokens is not None
         await recheck.leave_out_deleted_skills(
@@ -142,7 +143,9 @@ async def _record(
         response = _to_response(request, inputs, context, started) | {"seq": turns[0].seq}
         ids = [] if key is None else _ids_in_response(inputs, context)
         record_ids = [session.id, turns[0].record_id, *ids]
-        await idempotent_request.store(response, record_ids=record_ids, user_id=session.user_id)
+        await idempotent_request.store(
+            response, record_ids=record_ids, user_id=session.user_id, expires_at=expires_at
+        )
     return _Recorded(response, session, turns, jobs)
 
 

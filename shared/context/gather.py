@@ -100,6 +100,7 @@ async def _recall(
         chosen.limit or settings.recall_limit,
         settings.search_strategy,
         chosen.min_similarity,
+        above_floor=True,
         reserve_anti_pattern=True,
         episodes=settings.recall_episodes,
     )
@@ -166,7 +167,9 @@ async def _search_past_turns(
     if limit == 0 or not request.options.shows(BlockKind.PAST_TURNS):
         return None
     filters = TurnFilters(except_session=session.id)
-    results = await turn_search.search(resources, session.scope, request.message, filters, limit)
+    results = await turn_search.search(
+        resources, session.scope, request.message, filters, limit, above_floor=True
+    )
     inputs.degraded += results.degraded
     return blocks.past_turns([turn for turn, _ in results.results])
 

@@ -18,7 +18,7 @@ from shared.memory.skills import hit_queries
 from shared.memory.skills.skill import CatalogueEntry
 
 # A memory is shown with an older turn only as it was recalled then: one that was edited since leaves its
-# line, and so does one that was archived without a successor.
+# line, and so does one that has expired or was archived without a successor.
 _READ = text(
     """
     SELECT (SELECT context_options FROM agent WHERE tenant = :tenant AND id = :agent_id) AS options,
@@ -31,6 +31,7 @@ _READ = text(
             JOIN memory m ON m.tenant = r.tenant AND m.id = r.memory_id
             WHERE r.tenant = :tenant AND r.session_id = :session_id AND r.seq >= :start
                 AND m.content_version = r.content_version
+                AND (m.expires_at IS NULL OR m.expires_at > now())
                 AND (m.archived_at IS NULL OR cardinality(m.superseded_by) > 0)) AS recalled,
            EXISTS (SELECT FROM skill
                    WHERE tenant = :tenant AND agent_id = :agent_id

@@ -1,4 +1,4 @@
-"""Leave out of a context what was deleted after it was read.
+"""Leave out of a context what was deleted, or expired, after it was read.
 
 A context is gathered without a transaction, and recorded in one: its lines are stored with the turn and
 with the response. In that transaction the records that the lines repeat are locked against deletion. One
@@ -8,6 +8,7 @@ the lock and looks for copies afterwards.
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -50,7 +51,9 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
     inputs.episodes = [result for result in inputs.episodes if result.memory.id in existing_ids]
     inputs.turns = [_without_deleted_lines(turn, existing_ids) for turn in inputs.turns]
     if shown_ids := _shown_turn_ids(inputs):
-        versions = await turn_queries.versions(connection, session.tenant, sorted(shown_ids))
+        versions = await turn_queries.versions(
+            connection, session.tenant, sorted(shown_ids), turn_queries.visible(session.scope)
+        )
         lines = {line for block in _past_turns(inputs) for line in block.lines}
         # An edited turn has another version: its old text may not be stored any more.
         deleted_ids = {line.record_id for line in lines if versions.get(line.record_id) != line.version}
@@ -82,20 +85,22 @@ async def leave_out_deleted_skills(
 
 async def leave_out_deleted_entries(
     resources: Resources, connection: AsyncConnection, session: Session, inputs: ContextInputs
-) -> None:
+) -> datetime | None:
     """Remove working-memory entries that are gone from the inputs of a context whose response is stored.
 
     The names of the others stay locked until the transaction ends: who deletes one erases the response.
+    Return when the first of them expires, or None without any.
     """
     shown_keys = {line.record_id for block in inputs.other_blocks for line in _working_lines(block)}
     bases = {key: keys.parse_view(key).base for key in shown_keys}
     namespaces = sorted({keys.namespace_of(base) for base in bases.values()})
     if not namespaces:
-        return
+        return None
     await namespace_queries.lock_entry_names(connection, session.tenant, namespaces, shared=True)
-    present = await _present_entries(resources, session.tenant, namespaces)
-    deleted_keys = {key for key, base in bases.items() if base not in present}
+    expiries = await _expiries_of_entries(resources, session.tenant, namespaces)
+    deleted_keys = {key for key, base in bases.items() if base not in expiries}
     inputs.other_blocks = _without(inputs.other_blocks, WORKING_BLOCKS, deleted_keys)
+    return min((expiries[base] for base in bases.values() if base in expiries), default=None)
 
 
 async def leave_out_deleted_triples(
@@ -116,15 +121,18 @@ def _working_lines(block: Block) -> Sequence[Line]:
     return block.lines if block.kind in WORKING_BLOCKS else ()
 
 
-async def _present_entries(resources: Resources, tenant: str, namespaces: Sequence[str]) -> set[str]:
-    """Return the normalised keys of all entries in namespaces; none if Redis is unavailable."""
+async def _expiries_of_entries(
+    resources: Resources, tenant: str, namespaces: Sequence[str]
+) -> dict[str, datetime]:
+    """Return when each entry of some namespaces expires, by normalised key; none if Redis is unavailable."""
     working_memory = WorkingMemory.from_resources(resources, tenant)
     try:
         with redis_client.failures_as_unavailable():
             listings = await working_queries.list_many_prefixes(working_memory, *namespaces)
     except errors.Unavailable:
-        return set()
-    return {keys.normalize_key(info.key) for infos in listings.values() for info in infos}
+        return {}
+    infos = [info for group in listings.values() for info in group]
+    return {keys.normalize_key(info.key): info.expires_at for info in infos}
 
 
 def _shown_turn_ids(inputs: ContextInputs) -> set[str]:

@@ -10,6 +10,7 @@ ANTI_PATTERNS = "anti-patterns"
 EPISODES = "episodic"
 PREFERENCES = "user-preferences"
 ACTIVE_PLANS = "active-plans"
+SAFETY = "safety"
 ANTI_PATTERN_TAG = "anti-pattern"
 
 

@@ -62,7 +62,7 @@ class Settings(FeatureSettings):
     llm_base_url: str | None = None
     """An OpenAI-compatible endpoint for enrichment and dreams. Without it memories stay as written."""
     llm_model: str | None = None
-    """The name of the language model."""
+    """The name of the language model. Unset means the only model that the endpoint lists."""
     llm_api_key: SecretStr | None = None
     """The API key of the language model's endpoint."""
     llm_timeout: float = Field(60, gt=0)
@@ -84,7 +84,7 @@ class Settings(FeatureSettings):
     embedding_base_url: str | None = None
     """An OpenAI-compatible embedding endpoint. Without it search is by keyword."""
     embedding_model: str | None = None
-    """The name of the embedding model."""
+    """The name of the embedding model. Unset means the only model that the endpoint lists."""
     embedding_api_key: SecretStr | None = None
     """The API key of the embedding endpoint."""
     embedding_dimension: int | None = Field(None, ge=1)

@@ -5,7 +5,7 @@ Each text, JSON and binary column of a table says with `Column(info=…)` one of
     content()       text of callers, or derived from it; it goes with its row
     names(…)        the column names a user, an agent, a session, a turn or another record; deleting
                     one of these deletes the row, or clears what is said here
-    names_collected(…)  the same, for rows with copies outside Postgres
+    names_collected(…)  the same, for rows with copies outside Postgres, or with jobs
     names_turns(…)  the same, for a number of a turn in the row's session
     no_content(…)   nothing that a caller wrote, or nothing that a deletion has to reach, and why
 
@@ -37,6 +37,7 @@ class Subject(StrEnum):
     SKILL = "skill"
     ENTITY = "entity"
     TRIPLE = "triple"
+    DREAM_RUN = "dream_run"
 
 
 class Effect(StrEnum):
@@ -65,7 +66,7 @@ class Names:
 
     `only` are the values of other columns of the rows that are meant. The rows of a `collected` column are
     locked first and then deleted by their own ids: a row that is committed in between stays whole, with its
-    keys in Redis and its points, instead of losing the row alone.
+    keys in Redis, its points and its job, instead of losing the row alone.
 
     With `first_seq`, a number or the name of a column, this column holds the number of a turn: together with
     `session_id` it names the turns from `first_seq` to this one.

@@ -77,7 +77,7 @@ class Conflict(LociError):
 
 
 class KeyUsed(Conflict):
-    """The Idempotency-Key was used for another request, or for one whose response has been erased."""
+    """The Idempotency-Key was used for another request, or for one whose response is gone."""
 
 
 class Busy(Conflict):

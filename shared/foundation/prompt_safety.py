@@ -7,11 +7,15 @@ Text that merely reads like an instruction is not filtered, because such a filte
 """
 
 import re
+import unicodedata
 
-OPEN, CLOSE = "<memory-data>", "</memory-data>"
-# Matches the tags also with spaces inside, or with joiners (which a text keeps) between the letters.
-_GAP = "[\\s\u200c\u200d\u034f\ufe00-\ufe0f]*"
-_FENCE = re.compile(f"<(?={_GAP}(?:/{_GAP})?{_GAP.join('memory-data')})", re.IGNORECASE)
+from shared.foundation.validation import is_blank, visible_characters
+
+_TAG_NAME = "memory-data"
+OPEN, CLOSE = f"<{_TAG_NAME}>", f"</{_TAG_NAME}>"
+_FENCE = re.compile(f"<(?=/?{_TAG_NAME})")
+_TAG_STARTS = re.compile("[<\uff1c\ufe64]")
+_HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d", "-"))
 # Bidirectional controls, zero-width spaces and marks, the tag block, and other invisible characters.
 # The joiners U+200C and U+200D stay, because Persian and emoji need them.
 _HIDDEN = re.compile(
@@ -41,9 +45,29 @@ def _without_hidden(line: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    if "<" not in text:
+    """Make the tags of the fence harmless, also with spaces, invisible characters or wide letters in them."""
+    if not _TAG_STARTS.search(text) or _TAG_NAME not in _folded(visible_characters(text)):
         return text
-    return _FENCE.sub("\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}", text)
+    letters, places = _shown_letters(text)
+    characters = list(text)
+    for match in _FENCE.finditer(letters):
+        characters[places[match.start()]] = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
+    return "".join(characters)
+
+
+def _shown_letters(text: str) -> tuple[str, list[int]]:
+    """Return what a text shows, folded and without white space, and the place of each of its characters."""
+    letters: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        if not is_blank(character):
+            letters.append(_folded(character))
+            places += [place] * len(letters[-1])
+    return "".join(letters), places
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).translate(_HYPHENS).casefold()
 
 
 def fence(header: str, lines: list[str]) -> str:

@@ -1,5 +1,6 @@
 """The roles of a turn or transcript entry, and the longest content that one may have."""
 
+import unicodedata
 from enum import StrEnum
 
 MAX_TURN_CONTENT = 256_000
@@ -13,3 +14,14 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
     SYSTEM = "system"
     SUMMARY = "summary"
+
+
+_OBEYED = frozenset({"system", "developer"})
+# Letters of other scripts that look like those of these words.
+_LOOK_ALIKE = str.maketrans("ѕутеморԁӏνοετρ", "sytemopdlvoetp")
+
+
+def names_system(name: str) -> bool:
+    """Return whether a reader would take the name of a speaker for that of the system, whom a model obeys."""
+    letters = filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold())
+    return "".join(letters).translate(_LOOK_ALIKE) in _OBEYED

@@ -108,6 +108,11 @@ def is_blank(text: str) -> bool:
     return _VISIBLE.search(text) is None
 
 
+def visible_characters(text: str) -> str:
+    """Return a text without white space and without what nobody could see."""
+    return "".join(_VISIBLE.findall(text))
+
+
 def check_text(value: str, field: str, max_length: int | None = None, *, allow_blank: bool = False) -> str:
     """Return a text unchanged if every database can store it; `max_length` is in code points."""
     if not allow_blank and is_blank(value):

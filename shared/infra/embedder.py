@@ -15,6 +15,7 @@ from typing import Any
 from shared.foundation import config, errors
 from shared.infra.circuit_breaker import CircuitBreaker
 from shared.infra.model_endpoint import ModelEndpoint, usage_of
+from shared.infra.model_name import ModelName
 
 Vector = list[float]
 
@@ -37,24 +38,40 @@ class Embedder:
 
     def __init__(self, endpoint: ModelEndpoint, settings: config.Settings) -> None:
         self._endpoint = endpoint
-        self.model = settings.embedding_model or "default"
-        self.identity = endpoint.identity(self.model)
+        self._name = ModelName(endpoint, settings.embedding_model)
+        self.identity = self._name.identity
         self._dimension = settings.embedding_dimension
         self.batch_size = self._max_batch_size = settings.embedding_batch
         self.max_chars = settings.embedding_max_chars
         self._query_timeout = settings.query_embedding_timeout
         self._breaker = CircuitBreaker("embedding endpoint", pause=2)
 
+    async def name(self) -> str:
+        """Return the name of the model: the setting, or else that of the endpoint's only model."""
+        return await self._name.find()
+
     @property
-    def knows_dimension(self) -> bool:
-        """Whether the length of the vectors is known without asking the endpoint."""
-        return self._dimension is not None
+    def known_name(self) -> str | None:
+        """The name of the model if it is known without asking the endpoint."""
+        return self._name.known
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the name and the length of the vectors are known without asking the endpoint."""
+        return self._name.known is not None and self._dimension is not None
 
     async def dimension(self) -> int:
         """Return the length of the vectors: the setting, or else that of a vector from the endpoint."""
-        if self._dimension is None:
-            self._dimension = len((await self._embed_or_unavailable(["dimension"], None)).vectors[0])
+        return self._dimension or await self.check()
+
+    async def check(self) -> int:
+        """Ask the endpoint for a vector, whatever is known, and return its length."""
+        self._dimension = len((await self._embed_or_unavailable(["dimension"], None)).vectors[0])
         return self._dimension
+
+    async def list_models(self) -> list[str]:
+        """Return the names of the models that the endpoint lists; none if it has no list."""
+        return await self._endpoint.list_models()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return one vector per text, in the order of the texts, with as many calls as needed."""
@@ -90,7 +107,7 @@ class Embedder:
 
     async def _request(self, texts: Sequence[str], timeout: float | None) -> EmbeddingReply:
         body = {
-            "model": self.model,
+            "model": await self._name.find(timeout),
             "input": [text[: self.max_chars] for text in texts],
             "encoding_format": "float",
         }
@@ -99,6 +116,8 @@ class Embedder:
         except errors.Unavailable as error:
             if timeout is None and error.may_have_run and isinstance(error.__cause__, TimeoutError):
                 self.batch_size = max(1, min(self.batch_size, len(texts)) // 2)
+            if isinstance(error, errors.ModelRefused):
+                self._name.note_refusal(error)
             raise
         if len(texts) >= self.batch_size:
             self.batch_size = min(2 * self.batch_size, self._max_batch_size)

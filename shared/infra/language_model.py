@@ -8,6 +8,7 @@ import structlog
 from shared.foundation import config, errors, validation
 from shared.foundation.reply_schema import JsonSchema
 from shared.infra.model_endpoint import ModelEndpoint, usage_of
+from shared.infra.model_name import ModelName
 
 log = structlog.get_logger()
 _CUT_OFF_REASONS = {"length", "max_tokens", "max_output_tokens", "model_length", "content_filter"}
@@ -28,13 +29,26 @@ class LanguageModel:
 
     def __init__(self, endpoint: ModelEndpoint, settings: config.Settings) -> None:
         self._endpoint = endpoint
-        self.model = settings.llm_model or "default"
+        self._name = ModelName(endpoint, settings.llm_model)
+        self._settings = settings
         self.max_tokens = settings.llm_max_tokens
-        self.max_prompt_tokens = settings.llm_prompt_tokens_by_model.get(
-            self.model, settings.llm_prompt_tokens
-        )
-        self.identity = endpoint.identity(self.model)
+        self.identity = self._name.identity
         self._refuses_schemas = False
+
+    @property
+    def model(self) -> str:
+        """The name of the model, as far as it is known without asking the endpoint."""
+        return self._name.last_known
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        """The tokens that a prompt may have."""
+        by_model = self._settings.llm_prompt_tokens_by_model
+        return by_model.get(self.model, self._settings.llm_prompt_tokens)
+
+    async def name(self) -> str:
+        """Return the name of the model: the setting, or else that of the endpoint's only model."""
+        return await self._name.find()
 
     def answered_within(self, seconds: float) -> bool:
         """Tell whether this process got an answer to any request in the last `seconds`."""
@@ -52,7 +66,7 @@ class LanguageModel:
         response has no text: no choice, an empty one, or a refusal.
         """
         body = {
-            "model": self.model,
+            "model": await self._name.find(),
             "max_tokens": self.max_tokens,
             "temperature": 0,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -71,7 +85,11 @@ class LanguageModel:
         return reply
 
     async def _post(self, body: dict[str, Any]) -> ModelReply:
-        response = await self._endpoint.post("chat/completions", body, field="choices")
+        try:
+            response = await self._endpoint.post("chat/completions", body, field="choices")
+        except errors.ModelRefused as refusal:
+            self._name.note_refusal(refusal)
+            raise
         return _parse_reply(response, self.max_tokens)
 
     async def close(self) -> None:

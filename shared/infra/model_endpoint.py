@@ -17,11 +17,13 @@ import orjson
 from pydantic import SecretStr
 
 from shared.foundation import errors
+from shared.foundation.stages import ReasonCode
 from shared.infra import model_failures
 from shared.infra.telemetry import traces
 from shared.infra.telemetry.span import HEADER
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+_NO_LIST = {ReasonCode.MODEL_UNKNOWN, ReasonCode.NOT_PERMITTED}
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 _NEVER_SENT = (
     aiohttp.ClientConnectorError,
@@ -82,13 +84,28 @@ class ModelEndpoint:
         """
         with traces.span(f"POST {path}", "client") as span:
             headers = {HEADER: trace} if (trace := traces.traceparent()) else {}
-            status, response_headers, content = await self._send(path, body, headers, timeout)
+            status, response_headers, content = await self._send("POST", path, body, headers, timeout)
             span.set_attributes(**{"http.response.status_code": status})
             if failure := model_failures.failure_of(self.name, status, response_headers, content, body):
                 raise failure
             answer = self._parse(content, field)
         self._answered_at = time.monotonic()
         return answer
+
+    async def list_models(self, timeout: float | None = None) -> list[str]:
+        """Return the names of the models that the endpoint lists; none if it has no list.
+
+        `timeout` is in seconds. Raises errors.Unavailable if it can't tell now, or refuses the key.
+        """
+        status, headers, content = await self._send("GET", "models", None, {}, timeout)
+        failure = model_failures.failure_of(self.name, status, headers, content)
+        has_no_list = isinstance(failure, errors.ModelRefused) and failure.reason_code in _NO_LIST
+        if isinstance(failure, errors.Unavailable) and not has_no_list:
+            raise failure
+        answer = _parse_json(content)
+        rows = answer.get("data") if isinstance(answer, dict) else None
+        names = [row.get("id") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return [name for name in names if isinstance(name, str) and name]
 
     def _parse(self, content: bytes, field: str | None) -> dict[str, Any]:
         """Return the object of a response.
@@ -104,16 +121,22 @@ class ModelEndpoint:
         raise errors.NotAModelReply(self.name, reason, may_have_run=not is_page)
 
     async def _send(
-        self, path: str, body: dict[str, Any], headers: dict[str, str], timeout: float | None
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None,
+        headers: dict[str, str],
+        timeout: float | None,
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Return the status, the headers and the body of the response."""
         # A long answer may come in many parts: each of them has this time, and the caller limits the whole.
         seconds = timeout or self._timeout
         limit = aiohttp.ClientTimeout(total=None, connect=seconds, sock_connect=seconds, sock_read=seconds)
         try:
-            async with self._open_session().post(
+            async with self._open_session().request(
+                method,
                 f"{self._base_url}/{path}",
-                data=orjson.dumps(body),
+                data=None if body is None else orjson.dumps(body),
                 headers=headers,
                 timeout=limit,
                 allow_redirects=False,

@@ -12,7 +12,9 @@ from sqlalchemy.types import Text
 from shared.foundation import stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
+from shared.foundation.stages import Pipeline, RecordKind
 from shared.infra import prepared
+from shared.jobs import queries as job_queries
 
 # With a cron expression, the job of an active scope is due at the next cron time. Otherwise it is due after
 # an initial delay, and not before the interval since the scope's last run has passed. While the job exists,
@@ -103,11 +105,10 @@ async def schedule_evaluation(
     await prepared.fetch(connection, _SCHEDULE_EVALUATION, values | {"delay": seconds})
 
 
-_CANCEL_RUNS = text(
+_LOCK_RUNS = text(
     """
-    DELETE FROM job WHERE tenant = :tenant AND kind = 'dream_run' AND record_id IN (
-        SELECT id FROM dream_run WHERE tenant = :tenant AND state = 'running'
-        AND (user_id = CAST(:user_id AS text) OR agent_id = CAST(:agent_id AS text)))
+    SELECT id FROM dream_run WHERE tenant = :tenant
+    AND (user_id = CAST(:user_id AS text) OR agent_id = CAST(:agent_id AS text)) ORDER BY id FOR UPDATE
     """
 )
 _CANCEL_SCOPES = text(
@@ -121,14 +122,18 @@ _CANCEL_SCOPES = text(
 
 async def cancel_runs(
     connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
-) -> None:
-    """Delete the jobs of running dreams of a user, of all agents, or of an agent, of all users.
+) -> list[str]:
+    """Lock the dream runs of a user, of all agents, or of an agent, of all users, and delete their jobs.
 
-    This waits for a pass that is recording its outcome. One that is still thinking loses its claim. As a
-    pass completes its job before it locks sessions and memories, call this before locking any.
+    Return the ids of the runs. This waits for a pass that is recording its outcome, which holds its run; the
+    job that it leaves for the next pass is deleted, too. A pass that is still thinking loses its claim. As a
+    pass locks its run before sessions and memories, call this before locking any, and after
+    `removals.lock_subject`, with which no run is started meanwhile.
     """
     values = {"tenant": tenant, "user_id": user_id, "agent_id": agent_id}
-    await connection.execute(_CANCEL_RUNS, values)
+    run_ids = list(await connection.scalars(_LOCK_RUNS, values))
+    await job_queries.cancel(connection, tenant, RecordKind.DREAM_RUN, run_ids, Pipeline.DREAM)
+    return run_ids
 
 
 async def cancel_scopes(

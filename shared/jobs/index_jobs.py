@@ -81,16 +81,26 @@ _NOTE_FAILURE = text(
 # As in the index `job_missing_point_idx`. Other jobs in this stage miss nothing: a writer's own is confirmed
 # a little after its point was written, and one that cleans up has a point already.
 _LACKS_POINT = "w.stage = 'index' AND w.last_error IS NOT NULL"
+LATE_SECONDS = 10.0
+"""Seconds after its save from which a record without a vector is missed; most are embedded within two."""
+# What can't be embedded at all is dead, and counted by `/v1/status`.
+_LACKS_VECTOR = f"""
+    w.stage = 'embed' AND w.dead_at IS NULL AND w.created_at < now() - make_interval(secs => {LATE_SECONDS})
+"""
 _LIST_INCOMPLETE = text(
     f"""
     SELECT g.id FROM index_generation g
-    WHERE g.state = 'live' AND EXISTS (SELECT FROM job w WHERE w.generation = g.id AND {_LACKS_POINT})
+    WHERE g.state = 'live' AND (EXISTS (SELECT FROM job w WHERE w.generation = g.id AND {_LACKS_POINT})
+        OR EXISTS (SELECT FROM job w WHERE w.generation = g.id AND {_LACKS_VECTOR}))
     """  # noqa: S608  (constants only)
 )
-_IS_INCOMPLETE = text(
+_FIND_MISSING = text(
     f"""
-    SELECT FROM job w WHERE w.generation = :generation AND w.tenant = :tenant AND {_LACKS_POINT} LIMIT 1
-    """
+    SELECT EXISTS (SELECT FROM job w WHERE w.generation = :generation AND w.tenant = :tenant
+                       AND {_LACKS_POINT}) AS points,
+           EXISTS (SELECT FROM job w WHERE w.generation = :generation AND w.tenant = :tenant
+                       AND {_LACKS_VECTOR}) AS vectors
+    """  # noqa: S608  (constants only)
 )
 
 
@@ -105,6 +115,13 @@ class Confirmation(NamedTuple):
     to_embed: int
     ages: list[float]
     confirmed: set[tuple[int, int]]
+
+
+class Missing(NamedTuple):
+    """What the index lacks of a tenant's records."""
+
+    points: bool
+    vectors: bool
 
 
 async def enqueue_index_jobs(
@@ -184,14 +201,15 @@ async def note_failure(connection: AsyncConnection, jobs: Sequence[Job], reason:
 
 
 async def list_incomplete_generations(connection: AsyncConnection) -> frozenset[int]:
-    """Return the live generations that lack points of any tenant, because they could not be written."""
+    """Return the live generations that lack points or, for long, vectors of any tenant."""
     return frozenset([row["id"] for row in await prepared.fetch(connection, _LIST_INCOMPLETE)])
 
 
-async def is_incomplete(connection: AsyncConnection, tenant: str, generation: int) -> bool:
-    """Return whether a generation lacks points of a tenant."""
+async def find_missing(connection: AsyncConnection, tenant: str, generation: int) -> Missing:
+    """Return whether a generation lacks points of a tenant, and whether it lacks vectors for long."""
     values = {"tenant": tenant, "generation": generation}
-    return bool(await prepared.fetch(connection, _IS_INCOMPLETE, values))
+    [row] = await prepared.fetch(connection, _FIND_MISSING, values)
+    return Missing(row["points"], row["vectors"])
 
 
 async def find_unindexed(

@@ -7,7 +7,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import config, errors
-from shared.foundation.stages import ReasonCode
+from shared.foundation.stages import REFUSALS_OF_MODEL, ReasonCode
 from shared.infra.model_endpoint import ModelIdentity
 from shared.infra.postgres import Postgres
 from shared.jobs import model_pauses
@@ -71,6 +71,21 @@ async def _end(postgres: Postgres, stage: str, identity: ModelIdentity) -> None:
     log.info("stage_resumed", stage=stage, model=identity.model)
     async with postgres.across_tenants() as connection:
         await model_pauses.end(connection, stage, identity)
+
+
+async def note_refusal(
+    postgres: Postgres, stage: str, identity: ModelIdentity, refusal: errors.ModelRefused, interval: float
+) -> None:
+    """Pause a stage because its model refused a call outside of it, such as the embedding of a query.
+
+    Only for what the model answers to every request: else a single query could stop the jobs of everybody.
+    A pause that there is already stays as it is, or its probe would never be due.
+    """
+    if refusal.reason_code not in REFUSALS_OF_MODEL:
+        return
+    async with postgres.across_tenants() as connection:
+        if await model_pauses.find(connection, stage, identity) is None:
+            await model_pauses.begin(connection, stage, identity, refusal.reason_code, interval)
 
 
 async def claim_limit(

@@ -49,8 +49,9 @@ async def lock_subject(
 async def delay_erasures(connection: AsyncConnection, scope: Scope) -> None:
     """Let nobody erase the agent and the user of a scope until the transaction ends.
 
-    Whoever stores for them what was received in an earlier transaction calls this before it locks anything
-    else, and then looks whether what it stores is still there: an erasure deletes the rows that it sees.
+    Whoever starts work on what they have, or stores for them what was received in an earlier transaction,
+    calls this before it locks anything else, and then looks whether it is still there: an erasure deletes the
+    rows that it sees.
     """
     await lock_subject(connection, scope.tenant, Subject.AGENT, scope.agent_id, shared=True)
     if scope.user_id is not None:

@@ -3,8 +3,9 @@
 A task waits in the broker's queue behind those that were sent before it. So only a few are sent ahead: as
 many as passes run, and some more for idle workers. Tenants take turns for these places, and a tenant with
 one due job does not wait for the hundred jobs of another. A job is chosen once. When its task was not
-started for `RESEND_SECONDS`, it may be lost, and the job is chosen again; should both tasks arrive, one
-finds the job claimed.
+started for `RESEND_SECONDS`, it may be lost, and the job is chosen again, after those that were due before
+that: one whose tasks are lost again and again keeps nobody out. Should both tasks arrive, one finds the job
+claimed.
 """
 
 from sqlalchemy import func, select, text
@@ -44,7 +45,7 @@ _CHOOSE = """
             WHERE w.stage = '{stage}' AND NOT w.backfill AND w.dead_at IS NULL
               AND w.tenant = due.tenant AND w.run_at <= now() AND w.attempts < :attempts
               AND (w.sent_at IS NULL OR w.sent_at <= now() - make_interval(secs => :resend))
-            ORDER BY w.run_at
+            ORDER BY greatest(w.run_at, w.sent_at)
             LIMIT greatest(1, (SELECT free FROM places) / (SELECT count(*) FROM due))
             FOR UPDATE SKIP LOCKED
         ) AS share

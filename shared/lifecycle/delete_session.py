@@ -12,13 +12,15 @@ from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
+from shared.memory.longterm import maintenance_queries
 from shared.platform.resources import Resources
 
 
 async def delete_session(resources: Resources, caller: Caller, session_id: str) -> None:
     """Delete a session with its turns, observations, state and, if it is of kind `session`, working memory.
 
-    The working memory of a patrol or a subagent stays for the next session of its name.
+    What was promoted from its scratchpad, and was said nowhere else, goes with it, without a tombstone. The
+    working memory of a patrol or a subagent stays for the next session of its name.
     Raises errors.NotFound if the caller sees no such session.
     """
     await removal.work_off(resources, await _commit(resources, caller, session_id))
@@ -29,14 +31,24 @@ async def _commit(resources: Resources, caller: Caller, session_id: str) -> Remo
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, resources.settings, caller, session_id)
         sessions = await session_queries.lock(connection, caller.tenant, [session.id])
-        return await delete_rows(connection, caller.tenant, sessions)
+        promoted = await maintenance_queries.lock_promoted_from(connection, session.scope, session.id)
+        return await delete_rows(connection, caller.tenant, sessions, promoted)
 
 
-async def delete_rows(connection: AsyncConnection, tenant: str, sessions: Sequence[LockedSession]) -> Removal:
-    """Delete locked sessions with their records; return what is to be removed after the commit."""
+async def delete_rows(
+    connection: AsyncConnection,
+    tenant: str,
+    sessions: Sequence[LockedSession],
+    memory_ids: Sequence[str] = (),
+) -> Removal:
+    """Delete locked sessions with their records, and locked memories that come from them alone.
+
+    Return what is to be removed after the commit.
+    """
     # The lock comes before all reads. Otherwise a writer could add a record after them, whose point would
     # stay in the index.
     rows = Deletion(tenant)
     await deletion.add_sessions(connection, rows, sessions)
+    await deletion.add_memories(connection, rows, memory_ids)
     _, rest = await deletion.carry_out(connection, rows)
     return rest

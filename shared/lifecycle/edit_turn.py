@@ -15,6 +15,7 @@ from shared.jobs import index_jobs
 from shared.lifecycle import removal, withdrawal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.withdrawal import Withdrawal
+from shared.platform.auth import rights
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
@@ -32,11 +33,13 @@ async def edit_turn(
     With another text, speaker or time, what was derived from the turn goes, and every pass reads it again;
     metadata and the item change nothing else. Raises errors.NotFound for a session that the caller may not
     see, and for an unknown turn; errors.PreconditionFailed if the turn has no expected version; and
-    errors.Invalid for a value that breaks a rule.
+    errors.Invalid for a value that breaks a rule; errors.Forbidden for a turn of the system by a key that may
+    not speak for it.
     """
     async with resources.postgres.for_tenant(caller.tenant) as connection:
         session = await get_session(connection, resources.settings, caller, session_id, lock=True)
         before = await log.require_turn(connection, session, seq)
+        rights.require_voice(caller, before.role, fields.get("speaker", before.speaker))
         log.check_version(seq, before, expected)
         changes = before.changes_to(fields)
         if not changes:

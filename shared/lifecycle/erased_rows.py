@@ -1,6 +1,7 @@
 """Delete every row of a user or an agent from Postgres, in the order in which all transactions lock.
 
-What a dream pass of theirs would record now is dropped: its job is deleted first, so it finds no claim.
+What a dream pass of theirs would record now is dropped: its job is deleted first, so it finds no claim. No
+run of theirs is started meanwhile.
 """
 
 from collections import Counter
@@ -36,8 +37,7 @@ _NAMES = {
     "business_context_part.user_id": "business_context_lines",
     "business_context_part.agent_id": "business_context_lines",
     "feedback_signal.session_id": "feedback",
-    "dream_run.user_id": "dream_runs",
-    "dream_run.agent_id": "dream_runs",
+    "dream_run.id": "dream_runs",
     "idempotent_response.record_ids": "stored_responses",
     "idempotent_response.user_id": "stored_responses",
     # The amounts stay, because the money was spent. Only the user is removed from them.
@@ -103,13 +103,13 @@ async def collect(
 
     Return also their numbers, and whether nothing else is left.
     """
-    await dream_schedule.cancel_runs(connection, tenant, **owner.column)
+    run_ids = await dream_schedule.cancel_runs(connection, tenant, **owner.column)
     sessions = await session_queries.lock_of(connection, tenant, **owner.column, limit=limit)
     # Charges are locked before memories, as everywhere.
     await register.lock(connection, tenant, "charge", {owner.subject: [owner.id]})
     memories = await _lock_memories(connection, tenant, owner, sessions, limit)
     is_complete = limit is None or (len(sessions) < limit and len(memories) < limit)
-    rows = Deletion(tenant)
+    rows = Deletion(tenant, {Subject.DREAM_RUN: run_ids})
     if is_complete:
         playbook_ids = await playbook_queries.lock_of(
             connection, tenant, session_ids=[session.id for session in sessions], **owner.column

@@ -1,11 +1,11 @@
 """Upload a file: as a new document, as the next version of one, or as what is stored already.
 
-A document is known by its `source`, such as an address or a path: another file from there replaces its text.
-Without a source each file is a document of its own. The same bytes are stored once for the tenant: from
-another source they give the same document, which then has both. When the bytes of one of these change, it
-leaves the document to the others and begins one of its own, so that theirs are found all the time. A source
-that has only this document leaves it for one that has its new bytes: what it leaves is deleted as soon as the
-other one is found.
+A document is known by its `source`, such as an address or a path: another file from there replaces its text,
+and the response says which. A file without a source, which has no name either, is a document of its own.
+The same bytes are stored once for the tenant: from another source they give the same document, which then
+has both. When the bytes of one of these change, it leaves the document to the others and begins one of its
+own, so that theirs are found all the time. A source that has only this document leaves it for one that has
+its new bytes: what it leaves is deleted as soon as the other one is found.
 
 So an upload that is repeated changes nothing, with two exceptions: a document that has failed, and one whose
 text was taken in another way than it would be today, get their next version.
@@ -25,7 +25,7 @@ from shared.jobs import queries as job_queries
 from shared.lifecycle.delete_document import delete_former
 from shared.memory.documents import queries, stored_files
 from shared.memory.documents.chunk import method_of
-from shared.memory.documents.document import Document, DocumentState, NewFile
+from shared.memory.documents.document import Document, DocumentState, NewFile, ReplacedText
 from shared.memory.documents.files.store import file_store
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
@@ -81,47 +81,67 @@ class _Upload:
 
     async def respond_without_file(self, connection: AsyncConnection) -> Json | None:
         """Return the response if the file needs not be stored; otherwise expect it and return None."""
-        _, response = await self._repeat(connection)
-        if response is None:
+        known = await self._look_up(connection)
+        if known.response is None:
             await stored_files.expect(connection, self.tenant, self.file_id)
-        return response
+        return known.response
 
     async def respond_with_file(self, connection: AsyncConnection) -> Json:
         """Keep the file as that of its document, and return the response.
 
         Another request may have stored the same bytes meanwhile; then nobody keeps this file.
         """
-        request, response = await self._repeat(connection)
-        if response is None:
-            document = await _store(connection, self.tenant, self.new, self.file_id)
-            response = await _respond(request, document)
-        return response
+        known = await self._look_up(connection)
+        if known.response is not None:
+            return known.response
+        document = await _store(connection, self.tenant, self.new, known.of_source, self.file_id)
+        return await _respond(known.request, document, _other_text(known.of_source, self.new))
 
-    async def _repeat(self, connection: AsyncConnection) -> tuple[IdempotentRequest, Json | None]:
-        """Return the request, with its response if it was made before or if the bytes are there already."""
-        tenant, key = self.tenant, self.key
+    async def _look_up(self, connection: AsyncConnection) -> "_Known":
+        """Respond if the request was made before or the bytes are there already; otherwise lock documents."""
+        tenant, key, new = self.tenant, self.key, self.new
         request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
         if request.stored is not None:
-            return request, request.stored
+            return _Known(request, response=request.stored)
         await queries.lock_documents(connection, tenant)
-        document = await _find_same(connection, tenant, self.new)
+        of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
+        document = await _find_same(connection, tenant, new, of_source)
         if document is None:
-            return request, None
+            return _Known(request, of_source)
         if document.state is DocumentState.READY and document.method != self.method:
             document = await queries.begin_again(connection, document)
             await _enqueue(connection, document)
-        return request, await _respond(request, document)
+        return _Known(request, of_source, await _respond(request, document, _other_text(of_source, new)))
 
 
-async def _respond(request: IdempotentRequest, document: Document) -> Json:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a transaction knows of an upload: the document of its source, and the response if it has one."""
+
+    request: IdempotentRequest
+    of_source: Document | None = None
+    response: Json | None = None
+
+
+def _other_text(of_source: Document | None, new: NewFile) -> ReplacedText | None:
+    """Return what the source of a file has until now, if that is another text."""
+    if of_source is None or of_source.sha256 == new.sha256:
+        return None
+    return ReplacedText.model_validate(of_source, from_attributes=True)
+
+
+async def _respond(request: IdempotentRequest, document: Document, replaced: ReplacedText | None) -> Json:
     response = document.model_dump(mode="json")
+    if replaced is not None:
+        response["replaced"] = replaced.model_dump()
     await request.store(response, record_ids=[document.id])
     return response
 
 
-async def _find_same(connection: AsyncConnection, tenant: str, new: NewFile) -> Document | None:
+async def _find_same(
+    connection: AsyncConnection, tenant: str, new: NewFile, of_source: Document | None
+) -> Document | None:
     """Return the document that has these bytes already, with their source, unless it has failed with them."""
-    of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
     if of_source is not None and of_source.sha256 == new.sha256:
         return None if of_source.state is DocumentState.FAILED else of_source
     same = await queries.find_by_sha256(connection, tenant, new.sha256)
@@ -147,8 +167,10 @@ async def _move_source(
     return document
 
 
-async def _store(connection: AsyncConnection, tenant: str, new: NewFile, file_id: str) -> Document:
-    existing = await _find_replaced(connection, tenant, new)
+async def _store(
+    connection: AsyncConnection, tenant: str, new: NewFile, of_source: Document | None, file_id: str
+) -> Document:
+    existing = await _find_replaced(connection, tenant, new, of_source)
     if existing is None:
         document_id = str(uuid_utils.uuid7())
         document = await queries.insert_document(connection, tenant, document_id, new, file_id)
@@ -160,9 +182,10 @@ async def _store(connection: AsyncConnection, tenant: str, new: NewFile, file_id
     return document
 
 
-async def _find_replaced(connection: AsyncConnection, tenant: str, new: NewFile) -> Document | None:
+async def _find_replaced(
+    connection: AsyncConnection, tenant: str, new: NewFile, of_source: Document | None
+) -> Document | None:
     """Return the document of which this file is the next version, with its source, or None for a new one."""
-    of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
     if of_source is not None and of_source.sha256 == new.sha256:
         return of_source
     # One of the same bytes would have been found before, unless it has failed with them.

@@ -63,6 +63,7 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
         index = SearchIndex(
             *(postgres, qdrant, embedder, settings.search_candidates, settings.search_recent_seconds),
             missing_points,
+            settings.model_probe_interval,
         )
         yield Resources(
             settings=settings,

@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.architecture.tree import sources
+from tests.architecture.tree import parse, sources, tracked
 
 _OUTER = ["services.gateway.routes", "services.gateway.tools"]
 
@@ -44,3 +44,30 @@ def test_no_route_opens_a_transaction_or_asks_a_database(repository: Path) -> No
         if isinstance(node, ast.Attribute) and node.attr in names
     ]
     assert not uses
+
+
+def test_no_module_imports_a_test_module(repository: Path) -> None:
+    """What two of them need stands in a module beside them: else one test can't change without the other."""
+    modules = parse(tracked(repository, "tests/**.py", "benchmarks/**.py"))
+    imports = [
+        f"{path.relative_to(repository)}:{node.lineno} imports {name}"
+        for path, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in _imported(node)
+        if name.startswith("tests.") and _is_test_module(repository, name)
+    ]
+    assert not imports
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the names of all that may be a module in an import."""
+    names = [alias.name for alias in node.names]
+    if isinstance(node, ast.Import):
+        return names
+    return [node.module or "", *(f"{node.module}.{name}" for name in names)]
+
+
+def _is_test_module(repository: Path, name: str) -> bool:
+    path = repository.joinpath(*name.split(".")).with_suffix(".py")
+    return path.stem.startswith("test_") and path.is_file()

@@ -10,9 +10,8 @@ from sqlalchemy.pool import QueuePool
 
 from shared.infra.postgres import create_engine
 from tests.deploy.kustomize import Object
-from tests.deploy.variants import KUBERNETES, OVERLAYS, VARIANTS, objects
+from tests.deploy.variants import DEPLOY, OVERLAYS, VARIANTS, objects
 
-DEPLOY = KUBERNETES.parent
 # The migration, KEDA's query for each of five queues and another of its operator, `pg_dump`, and a `loci …`
 # command in a gateway's pod.
 BESIDE = 1 + 5 * 2 + 1 + 8

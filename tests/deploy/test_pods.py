@@ -9,8 +9,7 @@ import yaml
 from shared.foundation import config
 from shared.memory.documents.document import MAX_FILE_BYTES
 from tests.deploy.kustomize import Object, containers, pod_spec
-from tests.deploy.test_connections import DEPLOY
-from tests.deploy.variants import objects
+from tests.deploy.variants import DEPLOY, objects
 
 _PODS = {"Deployment", "StatefulSet", "Job"}
 _WORKER_BYTES = 640 * 2**20

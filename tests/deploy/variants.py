@@ -12,7 +12,8 @@ import yaml
 
 from tests.deploy.kustomize import Object, render
 
-KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
 COMPONENTS = ("keda", "monitoring", "tracing")
 OVERLAYS = ("small", "production")
 VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {

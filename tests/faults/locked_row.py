@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
+from tests.agent import wait_until
 from tests.faults.processes import Fleet
-from tests.journey.agent import wait_until
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ import httpx
 
 from benchmarks import process_table
 from shared.memory.documents.document import MAX_FILE_BYTES
+from tests.agent import Json
 from tests.faults.processes import Fleet
-from tests.journey.agent import Json
 from tests.unit.parsing import files
 
 _PDF_PAGES = 500
@@ -21,34 +21,7 @@ _BOMB_BYTES = 1 << 30
 _MOST_MIB = 400
 """What the worker itself may use; a process of its own, with a limit of its own, reads each file."""
 _WITHIN = 90.0
-_SHEET = files.archive_of({"[Content_Types].xml": "<Types/>", "xl/workbook.xml": "<workbook/>"})
 _SCRIPTS = "<p>The pier page.</p><script>steal('pier')</script><img onerror=steal() src=x>"
-# Name, declared type, reason code and a word of the reason.
-_REFUSED = {
-    "blank.txt": ("text/plain", b" \n\t ", "no_text", "empty"),
-    "picture.pdf": ("application/pdf", files.picture_pdf(), "no_text", "scanned"),
-    "secret.pdf": ("application/pdf", files.pdf(["x"], password="open sesame"), "encrypted", "PDF"),
-    "half.pdf": ("application/pdf", files.pdf(["text"])[:300], "damaged", "PDF"),
-    "sheet.txt": ("text/plain", _SHEET, "unsupported", "spreadsheet"),
-    "photo.txt": ("text/plain", b"\x89PNG\r\n\x1a\n" + bytes(900), "unsupported", "PNG"),
-    "letter.docx": ("application/pdf", b"PK\x03\x04 and nothing else", "damaged", "ZIP"),
-    "export.zip": (
-        "application/zip",
-        files.archive_of({"users.json": "[]", "channels.json": "[]", "../../etc/passwd": "[]"}),
-        "damaged",
-        "name",
-    ),
-}
-# What is read whatever is said of it: name, declared type, content.
-_TAKEN = {
-    "long.pdf": (
-        "application/pdf",
-        files.pdf([f"Page {number} of the quay book." for number in range(1, _PDF_PAGES + 1)]),
-    ),
-    "page.html": ("text/html", _SCRIPTS.encode()),
-    "lie.pdf": ("application/pdf", b"This text about the jetty only says that it is a PDF."),
-    "lie.txt": ("text/plain", files.pdf(["A PDF about the mole that says it is text."])),
-}
 _WORDS = {"long.pdf": "quay", "page.html": "pier", "lie.pdf": "jetty", "lie.txt": "mole"}
 
 
@@ -60,11 +33,12 @@ async def test_a_file_of_any_kind_is_read_or_refused_with_its_reason_and_the_wor
     fleet.start("beat")
     worker = fleet.start("work")
     async with await fleet.client(tenant) as client:
-        refused = {name: await _upload(client, name, *file[:2]) for name, file in _REFUSED.items()}
+        to_refuse = _refused()
+        refused = {name: await _upload(client, name, *file[:2]) for name, file in to_refuse.items()}
         refused["bomb.docx"] = await _upload(client, "bomb.docx", "application/zip", _bomb())
-        taken = {name: await _upload(client, name, *file) for name, file in _TAKEN.items()}
+        taken = {name: await _upload(client, name, *file) for name, file in _taken().items()}
         assert await _status_of_too_much(client) == b"413"
-        expected = {name: (file[2], file[3]) for name, file in _REFUSED.items()}
+        expected = {name: (file[2], file[3]) for name, file in to_refuse.items()}
         expected["bomb.docx"] = ("too_large", "unpack")
         for name, (reason_code, word) in expected.items():
             document = await _until_done(client, refused[name], fleet)
@@ -131,3 +105,36 @@ def _bomb() -> bytes:
 def _peak_mib(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024
+
+
+def _refused() -> dict[str, tuple[str, bytes, str, str]]:
+    """Return name, declared type, content, reason code and a word of the reason."""
+    sheet = files.archive_of({"[Content_Types].xml": "<Types/>", "xl/workbook.xml": "<workbook/>"})
+    return {
+        "blank.txt": ("text/plain", b" \n\t ", "no_text", "empty"),
+        "picture.pdf": ("application/pdf", files.picture_pdf(), "no_text", "scanned"),
+        "secret.pdf": ("application/pdf", files.pdf(["x"], password="open sesame"), "encrypted", "PDF"),
+        "half.pdf": ("application/pdf", files.pdf(["text"])[:300], "damaged", "PDF"),
+        "sheet.txt": ("text/plain", sheet, "unsupported", "spreadsheet"),
+        "photo.txt": ("text/plain", b"\x89PNG\r\n\x1a\n" + bytes(900), "unsupported", "PNG"),
+        "letter.docx": ("application/pdf", b"PK\x03\x04 and nothing else", "damaged", "ZIP"),
+        "export.zip": (
+            "application/zip",
+            files.archive_of({"users.json": "[]", "channels.json": "[]", "../../etc/passwd": "[]"}),
+            "damaged",
+            "name",
+        ),
+    }
+
+
+def _taken() -> dict[str, tuple[str, bytes]]:
+    """Return what is read whatever is said of it: name, declared type, content."""
+    return {
+        "long.pdf": (
+            "application/pdf",
+            files.pdf([f"Page {number} of the quay book." for number in range(1, _PDF_PAGES + 1)]),
+        ),
+        "page.html": ("text/html", _SCRIPTS.encode()),
+        "lie.pdf": ("application/pdf", b"This text about the jetty only says that it is a PDF."),
+        "lie.txt": ("text/plain", files.pdf(["A PDF about the mole that says it is text."])),
+    }

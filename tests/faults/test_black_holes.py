@@ -20,6 +20,8 @@ from tests.faults.proxy import Mode, Proxy
 FIRST_SECONDS = 3.0  # how long the first request may wait
 NEXT_SECONDS = 0.9  # how long the next ones may wait: less than any time-out
 SHORT_SECONDS = 0.3  # how long a question to Postgres may take that is short
+# Of a process that nobody has configured; other tests have more time.
+USUAL = {name: config.Settings.model_fields[name].default for name in ("redis_timeout", "qdrant_timeout")}
 
 Make = Callable[..., config.Settings]
 
@@ -30,7 +32,7 @@ async def qdrant_behind_proxy(
 ) -> AsyncIterator[tuple[Gateway, Proxy]]:
     with Proxy(stores.qdrant_url) as proxy:
         async with running_gateway(
-            make_settings().model_copy(update={"qdrant_url": proxy.url}), tenant
+            make_settings(**USUAL).model_copy(update={"qdrant_url": proxy.url}), tenant
         ) as gateway:
             await _begin(gateway)
             yield gateway, proxy
@@ -42,7 +44,9 @@ async def redis_behind_proxy(
     make_settings: Make, stores: Stores, tenant: str
 ) -> AsyncIterator[tuple[Gateway, Proxy]]:
     with Proxy(stores.redis_url) as proxy:
-        settings = config.load(**make_settings().model_dump(exclude={"redis_url"}), redis_url=proxy.url)
+        settings = config.load(
+            **make_settings(**USUAL).model_dump(exclude={"redis_url"}), redis_url=proxy.url
+        )
         async with running_gateway(settings, tenant) as gateway:
             await _begin(gateway)
             yield gateway, proxy

@@ -12,8 +12,8 @@ from shared.foundation.stages import RecordKind
 from shared.memory.documents.table import document_chunk
 from shared.platform.resources import open_resources
 from shared.search.index import filters
+from tests.agent import Agent, Json
 from tests.faults.processes import Fleet
-from tests.journey.agent import Agent, Json
 
 CHUNKS = 2000
 KILLED_AT = (0.2, 0.5)

@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx
 
+from tests.agent import Agent
+from tests.ended_runs import wait_until_ended
 from tests.faults.processes import Fleet
-from tests.journey.agent import Agent, Json, wait_until
 from tests.standins.behaviours import Reply, Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
@@ -47,21 +48,15 @@ async def test_a_worker_killed_while_the_model_is_asked_leaves_the_old_or_the_ne
             worker.kill()
             assert await list_ids(client) == set(ids), "killed before the reply: nothing has changed"
         fleet.start("work")
-        ended_run = await wait_until(lambda: find_ended(agent, run["id"]), within=60)
+        ended_run = await wait_until_ended(agent, run["id"], within=60)
         diff = (await agent.request("GET", f"/v1/dreams/{run['id']}/diff"))["results"]
         after = await list_ids(client)
 
-    assert ended_run is not None
     assert [pass_["state"] for pass_ in ended_run["passes"]] == ["skipped", "done"]
     assert Counter(change["action"] for change in diff) == {"archived": 3, "created": 1}
     assert set(ids[3:]) < after
     assert len(after) == 3
     assert len(models.chat_calls) == KILLS + 1
-
-
-async def find_ended(agent: Agent, run_id: str) -> Json | None:
-    run: Json = await agent.request("GET", f"/v1/dreams/{run_id}")
-    return run if run["state"] == "done" else None
 
 
 async def list_ids(client: httpx.AsyncClient) -> set[str]:

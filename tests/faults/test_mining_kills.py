@@ -4,10 +4,10 @@ import asyncio
 import json
 from collections.abc import Callable
 
+from tests.agent import Agent
+from tests.ended_runs import wait_until_ended
 from tests.faults.locked_row import locked_row
 from tests.faults.processes import Fleet
-from tests.faults.test_dream_kills import find_ended
-from tests.journey.agent import Agent, wait_until
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
@@ -41,10 +41,9 @@ async def test_a_worker_killed_after_the_answer_leaves_the_old_state_and_the_nex
             worker.kill()
         assert (await agent.memory(kite["id"]))["reinforcement_count"] == 1, "nothing is half recorded"
         fleet.start("work")
-        ended_run = await wait_until(lambda: find_ended(agent, run["id"]), within=60)
+        await wait_until_ended(agent, run["id"], within=60)
         after = await agent.request("GET", "/v1/memories", params={"user_id": "ada"})
 
-    assert ended_run is not None
     assert {memory["content"]: memory["reinforcement_count"] for memory in after["results"]} == {
         KITE: 2,
         "The user's kite is red.": 1,

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
+from tests.agent import Agent, Json, find_block
 from tests.faults.locked_row import locked_row
 from tests.faults.processes import Fleet
 from tests.integration.summary.conftest import STEP, WINDOW, numbers, summarize
-from tests.journey.agent import Agent, Json, find_block
 from tests.standins.behaviours import Hang, Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.agent import Agent, recalled_ids
 from tests.conftest import Gateway
-from tests.journey.agent import Agent, recalled_ids
 
 
 @pytest.fixture

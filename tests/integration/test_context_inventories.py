@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.agent import Agent, find_block
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent, find_block
 
 _LIMIT = 20
 

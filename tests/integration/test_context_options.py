@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from shared.foundation import config
+from tests.agent import Agent, Json, random_word, recalled_ids
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent, Json, random_word, recalled_ids
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -151,6 +151,7 @@ async def test_an_agents_profile_completes_what_a_request_does_not_choose(
         ({"categories": ["a//b"]}, "categories.0"),
         ({"categories": ["a"] * 33}, "categories"),
         ({"blocks": ["turns"]}, "blocks.0"),
+        ({"blocks": ["recalled"] * 33}, "blocks"),
         ({"agents": ["ada.lovelace@example.org", " "]}, "agents.1"),
         ({"agents": ["a"] * 17}, "agents"),
         ({"limits": 3}, "limits"),

@@ -7,9 +7,9 @@ from itertools import pairwise
 from sqlalchemy import select
 
 from shared.conversation.sessions.table import session as session_table
+from tests.agent import Agent, Json, count_occurrences, random_word, recalled_ids
 from tests.conftest import Gateway
-from tests.integration.conversation.test_idle_sessions import make_idle
-from tests.journey.agent import Agent, Json, count_occurrences, random_word, recalled_ids
+from tests.idle_sessions import make_idle
 
 TOPICS = ["harbour", "lantern", "orchard", "tower", "ferry", "violin"]
 
@@ -146,7 +146,7 @@ async def test_cv1_after_idleness_the_window_begins_with_the_new_turn_and_stays_
 ) -> None:
     session = await agent.session()
     await agent.append_turn(session, "# of yesterday")
-    await make_idle(gateway, session, gateway.resources.settings.window_ttl + 60)
+    await make_idle(gateway, session, idle_seconds=gateway.resources.settings.window_ttl + 60)
     first = await agent.context(session, "# hello again")
     second = await agent.context(session, "# and again")
     assert (replayed(first), replayed(second)) == ([], ["# hello again"])

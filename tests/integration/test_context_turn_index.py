@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shared.search.index import points
+from tests.agent import Agent, wait_until
 from tests.conftest import Gateway
-from tests.journey.agent import Agent, wait_until
 
 
 @pytest.fixture

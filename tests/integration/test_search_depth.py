@@ -13,8 +13,8 @@ from sqlalchemy import func, update
 from shared.conversation.sessions.table import session as session_table
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.table import memory as memory_table
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent
 
 _QUERY, _BETTER, _WORSE = "lantern", "lantern lantern", "A lantern and many other words about the harbour."
 _BETTER_COUNT = 30

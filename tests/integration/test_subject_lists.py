@@ -7,9 +7,9 @@ from sqlalchemy import text
 
 from shared.foundation.content import Subject
 from shared.lifecycle import subject_queries
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.isolation import raw_rows
-from tests.journey.agent import Agent
 from tests.state import StateInspector
 
 LISTS = {Subject.USER: "/v1/users", Subject.AGENT: "/v1/agents"}

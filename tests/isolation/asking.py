@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.isolation.cases import Call
+from tests.isolation.calls import Call
 from tests.isolation.ids import Ids
 from tests.isolation.sample_tenant import SECRET
 

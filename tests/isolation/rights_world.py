@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import httpx
 
-from tests.isolation.cases import FORM, form
+from tests.isolation.calls import FORM, form
 from tests.isolation.rights_table import Owner
 from tests.skill_archives import skill_text, zip_of
 

@@ -13,8 +13,9 @@ import httpx
 
 from tests.conftest import Gateway
 from tests.draining import drain
-from tests.isolation.cases import FORM, MESSAGE, form
+from tests.isolation.calls import FORM, form
 from tests.isolation.ids import Ids, unused_ids
+from tests.isolation.record_routes import MESSAGE
 from tests.skill_archives import skill_text, zip_of
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer

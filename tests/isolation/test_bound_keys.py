@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 
 from tests.isolation.asking import contains_secret, send
-from tests.isolation.cases import CASES, MESSAGE, SHARED_IN_TENANT, SHARED_TOOLS
+from tests.isolation.cases import CASES, SHARED_IN_TENANT, SHARED_TOOLS
 from tests.isolation.conftest import IsolationStack
+from tests.isolation.record_routes import MESSAGE
 from tests.isolation.sample_tenant import SECRET, scope
 from tests.state import State
 

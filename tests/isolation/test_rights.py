@@ -18,7 +18,8 @@ import pytest_asyncio
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
 from tests.isolation.asking import quoted_path, send
-from tests.isolation.cases import Call
+from tests.isolation.calls import Call
+from tests.isolation.records import WORKING_AREAS
 from tests.isolation.rights_cases import (
     BATCHES,
     ERASURES,
@@ -29,7 +30,6 @@ from tests.isolation.rights_cases import (
     SUBJECT_LISTS,
     TOOLS,
     WITHOUT_KEY,
-    WORKING_AREAS,
     WORKING_LISTS,
     ListCase,
     RecordCase,

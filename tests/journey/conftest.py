@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.journey.agent import Agent
+from tests.agent import Agent
+from tests.journey.dreaming import reply_to_passes
 from tests.journey.rewriting import SynonymVectors, reply_by_sentence
 from tests.journey.stack import ProcessStack, run_stack
 from tests.memory_folder import memory_folder
@@ -38,6 +39,14 @@ def model() -> Iterator[ModelServer]:
     with ModelServer(chat_default=Reply(reply_by_sentence)) as server:
         server.embedding_default = SynonymVectors()
         yield server
+
+
+@pytest.fixture
+def dream_replies(model: ModelServer) -> Iterator[None]:
+    """Let the model stand-in reply to dream passes too."""
+    model.chat_default = Reply(reply_to_passes(reply_by_sentence))
+    yield
+    model.chat_default = Reply(reply_by_sentence)
 
 
 @pytest.fixture(scope="session")

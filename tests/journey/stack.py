@@ -20,7 +20,7 @@ from shared.foundation import config
 from shared.infra.postgres import Postgres
 from shared.infra.redis import open_redis
 from shared.platform.auth import api_keys
-from tests.journey.agent import Agent
+from tests.agent import Agent
 
 # In seconds. A lost wake-up or a delayed job then costs a test about a second and not a minute.
 _SHORT_INTERVALS: dict[str, Any] = {

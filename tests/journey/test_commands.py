@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from subprocess import run
 
-from tests.journey.agent import Agent
+from tests.agent import Agent
 from tests.journey.conftest import NewAgent
 from tests.journey.stack import ProcessStack
 from tests.standins.models import ModelServer

@@ -3,7 +3,7 @@
 import asyncio
 from http import HTTPStatus
 
-from tests.journey.agent import Agent, count_occurrences, find_block, random_word, recalled_ids
+from tests.agent import Agent, count_occurrences, find_block, random_word, recalled_ids
 from tests.journey.conftest import NewAgent
 from tests.journey.stack import ProcessStack
 

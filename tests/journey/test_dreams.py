@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -10,12 +9,9 @@ import httpx
 import pytest
 
 from shared.foundation.stages import DreamPass, task_of_pass
-from tests.journey.agent import Agent, Json, wait_until
-from tests.journey.dreaming import reply_to_passes
-from tests.journey.rewriting import reply_by_sentence
+from tests.agent import Agent, Json, wait_until
+from tests.ended_runs import wait_until_ended
 from tests.journey.stack import ProcessStack
-from tests.standins.behaviours import Reply
-from tests.standins.models import ModelServer
 
 FACTS = (
     ("Ada's bicycle is green and stands in the shed.", "user/bicycle"),
@@ -25,14 +21,7 @@ FACTS = (
     ("Ada plays the oboe in an orchestra.", "user/hobbies"),
 )
 PASSES = [name.value for name in DreamPass]
-
-
-@pytest.fixture(autouse=True)
-def dream_replies(model: ModelServer) -> Iterator[None]:
-    """Let the model stand-in reply to dream passes too."""
-    model.chat_default = Reply(reply_to_passes(reply_by_sentence))
-    yield
-    model.chat_default = Reply(reply_by_sentence)
+pytestmark = pytest.mark.usefixtures("dream_replies")
 
 
 @pytest.fixture
@@ -47,18 +36,6 @@ async def ids(agent_with_model: Agent) -> list[str]:
 async def list_ids(agent: Agent) -> set[str]:
     payload = await agent.request("GET", "/v1/memories", params={"agent_id": "support", "limit": 100})
     return {memory["id"] for memory in payload["results"]}
-
-
-async def wait_until_ended(agent: Agent, run_id: str) -> Json:
-    """Wait until a run has ended and return it."""
-
-    async def done() -> Json | None:
-        run: Json = await agent.request("GET", f"/v1/dreams/{run_id}")
-        return run if run["state"] == "done" else None
-
-    ended_run = await wait_until(done)
-    assert ended_run is not None
-    return ended_run
 
 
 async def list_tasks(stack: ProcessStack, run_id: str) -> dict[str, Json]:

@@ -1,6 +1,6 @@
 """A worker adds embeddings from an endpoint to records that keyword search already finds."""
 
-from tests.journey.agent import Agent, random_word
+from tests.agent import Agent, random_word
 from tests.standins.models import ModelServer
 
 

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from tests.journey.agent import Agent, Json, random_word
+from tests.agent import Agent, Json, random_word
 from tests.journey.rewriting import CATEGORY
 from tests.standins.models import ModelServer
 

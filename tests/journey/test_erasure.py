@@ -3,7 +3,7 @@
 import json
 from http import HTTPStatus
 
-from tests.journey.agent import Agent, Json, random_word
+from tests.agent import Agent, Json, random_word
 
 
 async def _store_records(agent: Agent, user: str, agent_id: str, secret: str) -> Json:

@@ -3,7 +3,7 @@
 import json
 import struct
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -12,14 +12,10 @@ import pytest
 from playwright.async_api import Page, async_playwright
 
 from shared.foundation.stages import DreamPass, task_of_pass
+from tests.agent import Agent, random_word, wait_until
 from tests.journey import chromium
-from tests.journey.agent import Agent, random_word, wait_until
 from tests.journey.chromium import Unobtainable
-from tests.journey.dreaming import reply_to_passes
-from tests.journey.rewriting import reply_by_sentence
 from tests.journey.stack import ProcessStack
-from tests.standins.behaviours import Reply
-from tests.standins.models import ModelServer
 
 _PASSES = {task_of_pass(name) for name in DreamPass}
 _MIN_DIFFERENT_LINES = 100
@@ -78,14 +74,6 @@ async def flower(stack_with_models: ProcessStack) -> AsyncIterator[Flower]:
         )
         yield Flower(page, stack_with_models.running.flower_url)
         await chromium_browser.close()
-
-
-@pytest.fixture
-def dream_replies(model: ModelServer) -> Iterator[None]:
-    """Let the model stand-in reply to dream passes too."""
-    model.chat_default = Reply(reply_to_passes(reply_by_sentence))
-    yield
-    model.chat_default = Reply(reply_by_sentence)
 
 
 async def test_a_run_started_over_http_is_found_in_flower_by_its_id(

@@ -4,7 +4,7 @@ import asyncio
 import json
 from http import HTTPStatus
 
-from tests.journey.agent import Agent, random_word
+from tests.agent import Agent, random_word
 from tests.journey.conftest import NewAgent
 
 

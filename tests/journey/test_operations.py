@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from tests.journey.agent import Agent, wait_until
+from tests.agent import Agent, wait_until
 from tests.journey.stack import ProcessStack
 
 

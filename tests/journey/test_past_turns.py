@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.journey.agent import Agent, Json, count_occurrences, find_block, random_word
-from tests.journey.test_working_memory import LARGE
+from tests.agent import Agent, Json, count_occurrences, find_block, random_word
+from tests.journey.large_value import LARGE
 
 SHORTENING_ORDER = ["past_turns", "episodes", "subagents", "patrol", "working_memory", "turns", "recalled"]
 MESSAGE = "What did we say about the lighthouse?"

@@ -3,7 +3,7 @@
 import asyncio
 from http import HTTPStatus
 
-from tests.journey.agent import Agent, random_word
+from tests.agent import Agent, random_word
 from tests.journey.stack import CommandResult, ProcessStack
 
 SAVED_BEFORE = 200

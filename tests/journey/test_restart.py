@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journey.agent import Agent, Json, count_occurrences, random_word, recalled_ids, wait_until
+from tests.agent import Agent, Json, count_occurrences, random_word, recalled_ids, wait_until
 from tests.journey.rewriting import SynonymVectors
 from tests.journey.stack import ProcessStack, run_stack
 from tests.memory_folder import memory_folder

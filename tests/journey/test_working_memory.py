@@ -5,11 +5,11 @@ import json
 from collections import Counter
 from http import HTTPStatus
 
-from tests.journey.agent import Agent, Json, find_block, random_word
+from tests.agent import Agent, Json, find_block, random_word
 from tests.journey.conftest import NewAgent
+from tests.journey.large_value import LARGE
 
 LIMIT = 50
-LARGE = "# Findings\n\n{secret}\n\n" + "All is well. " * 1500
 
 
 async def test_cx2_the_inventory_lists_entries_without_their_values(agent: Agent) -> None:

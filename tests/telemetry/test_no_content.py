@@ -6,10 +6,11 @@ from typing import Any
 
 import httpx
 
+from tests.agent import Agent, wait_until
 from tests.isolation.asking import send
-from tests.isolation.cases import CASES, Call
+from tests.isolation.calls import Call
+from tests.isolation.cases import CASES
 from tests.isolation.ids import Ids, unused_ids
-from tests.journey.agent import Agent, wait_until
 from tests.journey.stack import ProcessStack
 from tests.standins.behaviours import EmptyChoices, Fenced, Refusal, Reply, Status
 from tests.standins.collector import Collector

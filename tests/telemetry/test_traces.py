@@ -3,7 +3,7 @@
 import json
 from secrets import token_hex
 
-from tests.journey.agent import wait_until
+from tests.agent import wait_until
 from tests.journey.stack import ProcessStack
 from tests.standins.behaviours import Status
 from tests.standins.collector import Collector, Span

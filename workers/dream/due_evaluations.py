@@ -6,7 +6,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.dreams.runs import evaluated_session_queries, start
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
-from shared.jobs import dream_schedule
+from shared.jobs import dream_schedule, removals
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
@@ -19,6 +19,7 @@ async def start_or_reschedule(resources: Resources, job: Job) -> None:
     """
     scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
     async with resources.postgres.for_tenant(job.tenant) as connection:
+        await removals.delay_erasures(connection, scope)
         # Completed first: a turn that is committed before is then seen below, one after it adds a job.
         if job.id not in await job_queries.complete(connection, [job]) or resources.language_model is None:
             return

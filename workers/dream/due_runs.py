@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import start
 from shared.foundation.stages import DREAM_START, Pipeline, ReasonCode
-from shared.jobs import dream_schedule
+from shared.jobs import dream_schedule, removals
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
@@ -40,6 +40,7 @@ async def _start_or_reschedule(resources: Resources, job: Job) -> None:
     settings = resources.settings
     scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
     async with resources.postgres.for_tenant(job.tenant) as connection:
+        await removals.delay_erasures(connection, scope)
         if await turn_queries.has_turn_within(connection, scope, settings.dream_quiet_period):
             await job_queries.reschedule(
                 connection,

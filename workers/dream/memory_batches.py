@@ -63,7 +63,7 @@ async def _cached_vectors(
     if embedder is None:
         return {}
     try:
-        dimension = await embedder.dimension()
+        name, dimension = await embedder.name(), await embedder.dimension()
     except errors.Unavailable:
         return {}
     to_compare = set((await asyncio.to_thread(batches.ids_to_compare, memories, changed_ids))[:_MAX_COMPARED])
@@ -74,7 +74,7 @@ async def _cached_vectors(
     }
     async with context.resources.postgres.for_tenant(tenant) as connection:
         cached_vectors = await embedding_cache.find(
-            connection, tenant, embedder.model, dimension, sorted(set(embedding_texts.values()))
+            connection, tenant, name, dimension, sorted(set(embedding_texts.values()))
         )
     return {
         memory_id: cached_vectors[text]

@@ -55,7 +55,7 @@ async def _embeddable_jobs(
     resources: Resources, jobs: Sequence[Job], by_id: Mapping[int, Generation]
 ) -> list[Job]:
     embedder = resources.embedder
-    if embedder is None or embedder.knows_dimension:
+    if embedder is None or embedder.is_known:
         return [job for job in jobs if await _is_embedded(by_id.get(job.generation), embedder)]
     stage = Purpose.EMBEDDING
     async with model_guard.guard(resources.postgres, resources.settings, stage, embedder.identity):
@@ -64,9 +64,9 @@ async def _embeddable_jobs(
 
 async def _is_embedded(generation: Generation | None, embedder: Embedder | None) -> bool:
     """Return whether this process's model embeds a generation; one of another model is to be retired."""
-    if generation is None or embedder is None or generation.model != embedder.model:
+    if generation is None or embedder is None or generation.model != await embedder.name():
         return False
-    return generation.is_embedded_by(embedder.model, await embedder.dimension())
+    return generation.is_embedded_by(generation.model, await embedder.dimension())
 
 
 async def _complete(resources: Resources, jobs: Sequence[Job]) -> None:

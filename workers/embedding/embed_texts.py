@@ -124,12 +124,10 @@ async def _find_cached(
     for document in batch:
         texts_by_tenant.setdefault(document.tenant, set()).add(document.embedding_text)
     vectors: dict[TextKey, Vector] = {}
-    dimension = await embedder.dimension()
+    name, dimension = await embedder.name(), await embedder.dimension()
     for tenant, texts in texts_by_tenant.items():
         async with resources.postgres.for_tenant(tenant) as connection:
-            cached_vectors = await embedding_cache.find(
-                connection, tenant, embedder.model, dimension, sorted(texts)
-            )
+            cached_vectors = await embedding_cache.find(connection, tenant, name, dimension, sorted(texts))
         vectors |= {(tenant, text): vector for text, vector in cached_vectors.items()}
     return vectors
 
@@ -164,4 +162,4 @@ async def _cache(
             texts = {documents_by_key[key].embedding_text for key in keys if key in documents_by_key}
             by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
             kept = {text: vector for text, vector in by_text.items() if text in texts}
-            await embedding_cache.save(connection, tenant, embedder.model, kept)
+            await embedding_cache.save(connection, tenant, await embedder.name(), kept)

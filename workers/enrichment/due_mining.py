@@ -8,7 +8,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.dreams.runs import start, unread_turn_queries
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MINE_START, DreamPass
-from shared.jobs import dream_schedule, mining_schedule
+from shared.jobs import dream_schedule, mining_schedule, removals
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.resources import Resources
@@ -39,6 +39,7 @@ async def start_or_reschedule(resources: Resources, job: Job) -> None:
     scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
     is_off = DreamPass.MINE_FACTS in resources.settings.dream_disabled_passes
     async with resources.postgres.for_tenant(job.tenant) as connection:
+        await removals.delay_erasures(connection, scope)
         # Completed first: a turn that is committed before is then seen below, one after it adds a job.
         is_completed = job.id in await job_queries.complete(connection, [job])
         if is_completed and resources.language_model is not None and not is_off:

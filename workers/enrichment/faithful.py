@@ -57,7 +57,7 @@ def first_fault(contents: Sequence[str], note: str, raw_memory: Memory) -> Fault
     plain_note = _STOP.sub("do not", _SMALL_TALK.sub(" ", _LIST_NUMBER.sub(" ", note)))
     lost_words = [*_lost_words(rewriting, plain_note), *unmarked_words.lost_words(plain_note, text)]
     if lost_words:
-        return _fault(RejectionCode.LOSES_SPECIFICS, "the rewriting lost", lost_words)
+        return _fault(RejectionCode.LOSES_SPECIFICS, "the rewriting lost words of the note", lost_words)
     denials = negation.changed_negations(text, [plain_note]) or negators.lost_negators(plain_note, text)
     if denials:
         return _fault(RejectionCode.CHANGES_NEGATION, "the rewriting changed what is denied", denials)
@@ -68,7 +68,7 @@ def first_fault(contents: Sequence[str], note: str, raw_memory: Memory) -> Fault
             swapped_words,
         )
     if added_words := _added_words(rewriting, raw_memory):
-        return _fault(RejectionCode.ADDS_SPECIFICS, "the rewriting invented", added_words)
+        return _fault(RejectionCode.ADDS_SPECIFICS, "the rewriting invented words", added_words)
     return None
 
 

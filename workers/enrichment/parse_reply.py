@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from shared.foundation import errors, model_output, validation
+from shared.foundation.categories import ACTIVE_PLANS, EPISODES, PREFERENCES, is_anti_pattern, is_below
 from shared.memory.longterm import labels
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import MAX_CONTENT, Memory, MemoryDraft
 
 _MAX_ITEMS = 200
 """A note can't contain more items: a model that returns more is repeating itself."""
+_OTHER_KINDS = (ACTIVE_PLANS, EPISODES)
 _MIN_ECHO_LENGTH = 40
 """Characters from which content that is also in the directive counts as copied from there."""
 
@@ -40,15 +42,29 @@ def _parse_draft(item: dict[str, Any], raw: Memory, directive: str) -> MemoryDra
         valid_content = validation.check_text(content.strip(), "content", MAX_CONTENT)
     except errors.Invalid:
         return None
-    category = validation.sanitize_category(item["category"]) if item.get("category") else raw.category
+    is_warning = is_anti_pattern(raw.category, raw.tags)
     return MemoryDraft(
         content=valid_content,
-        category=category,
-        tags=_parse_tags(item.get("tags")),
-        metadata=labels.join_metadata(raw.metadata, _parse_metadata(item.get("metadata"))),
-        importance=_parse_importance(item.get("importance"), raw.importance),
+        category=_parse_category(item.get("category"), raw),
+        tags=labels.given_tags(_parse_tags(item.get("tags")), raw.tags, of_warning=is_warning),
+        metadata=labels.join_metadata(
+            raw.metadata, labels.given_metadata(_parse_metadata(item.get("metadata")))
+        ),
+        importance=labels.limited_importance(
+            _parse_importance(item.get("importance"), raw.importance), raw.importance
+        ),
         occurred_at=raw.occurred_at,
     )
+
+
+def _parse_category(value: Any, raw: Memory) -> str | None:
+    """Return the model's category, or the note's if it would become another kind of memory by it."""
+    category = validation.sanitize_category(value) if value else raw.category
+    of_warning = is_anti_pattern(raw.category, raw.tags)
+    of_preference = is_below(PREFERENCES, raw.category)
+    is_other = labels.is_kind_of_its_own(category, of_warning=of_warning, of_preference=of_preference)
+    is_other |= any(is_below(root, category) and not is_below(root, raw.category) for root in _OTHER_KINDS)
+    return raw.category if is_other else category
 
 
 def _has_no_text(content: str) -> bool:

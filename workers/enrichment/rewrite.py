@@ -22,10 +22,13 @@ MAX_HALVINGS = 5
 
 
 class UnfaithfulRewriting(errors.LociError):
-    """The model's rewriting of a note loses or invents something, in spite of a repair."""
+    """The model's rewriting of a note loses or invents something, in spite of a repair.
+
+    It names no word: its reason stands beside the memory, also when the text that had the word is gone.
+    """
 
     def __init__(self, fault: Fault) -> None:
-        super().__init__(f"{fault.detail}: {', '.join(fault.words)}")
+        super().__init__(fault.detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,13 @@
 """Send the tasks of the next passes of running dream runs."""
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from shared.dreams.runs import queries as dream_queries
+from shared.dreams.runs.dream_run import Run
 from shared.foundation.stages import DREAM_PASS, MINE_PASS, PASS_STAGES, task_of_pass
 from shared.jobs import model_guard, sent_tasks
 from shared.jobs import queries as job_queries
+from shared.jobs.job import Job
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import Purpose
 from shared.platform.spend.metered_calls import DREAM
@@ -30,18 +34,42 @@ async def resume_refused_passes(resources: Resources) -> None:
 async def dispatch_next_passes(resources: Resources) -> int:
     """Send the tasks of the passes whose turn it is, each once. Return their number.
 
-    Called when a run starts, when a pass begins or ends, and by the sweep, so a free place is soon used.
+    Called when a run starts, when a pass begins or ends, and by the sweep, so a free place is soon used. The
+    place of a job that has nothing to do goes to another at once.
     """
+    sent_count = 0
+    while True:
+        jobs = await _choose_jobs(resources)
+        is_sent = [await _send_task(resources, job) for job in jobs]
+        sent_count += sum(is_sent)
+        if all(is_sent):
+            return sent_count
+
+
+async def _choose_jobs(resources: Resources) -> list[Job]:
+    attempts = resources.settings.job_max_attempts
     async with resources.postgres.across_tenants() as connection:
-        attempts = resources.settings.job_max_attempts
-        jobs = [
+        return [
             job for stage in PASS_STAGES for job in await sent_tasks.choose_jobs(connection, stage, attempts)
         ]
-    for job in jobs:
-        async with resources.postgres.for_tenant(job.tenant) as connection:
-            run = await dream_queries.get(connection, job.tenant, job.record_id)
-        if run is not None and run.next_pass is not None:
-            # Only tenant and run are used by the task; agent and user are there to be read in Flower.
-            arguments = {"tenant": run.tenant, "agent": run.agent_id, "user": run.user_id, "run": run.id}
-            resources.publisher.send(task_of_pass(run.next_pass.name), **arguments)
-    return len(jobs)
+
+
+async def _send_task(resources: Resources, job: Job) -> bool:
+    """Send the task of a job, or end the job if there is nothing to do. Return whether it was sent."""
+    async with resources.postgres.for_tenant(job.tenant) as connection:
+        run = await get_run_or_end(connection, job)
+    if run is None or run.next_pass is None:
+        return False
+    # Only tenant and run are used by the task; agent and user are there to be read in Flower.
+    arguments = {"tenant": run.tenant, "agent": run.agent_id, "user": run.user_id, "run": run.id}
+    resources.publisher.send(task_of_pass(run.next_pass.name), **arguments)
+    return True
+
+
+async def get_run_or_end(connection: AsyncConnection, job: Job) -> Run | None:
+    """Return the run of a job. If it is gone, or no pass of it is left, complete the job and return None."""
+    run = await dream_queries.get(connection, job.tenant, job.record_id)
+    if run is not None and run.next_pass is not None:
+        return run
+    await job_queries.complete(connection, [job])
+    return None

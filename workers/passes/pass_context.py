@@ -123,9 +123,10 @@ class PassContext:
         """
         inputs = {} if self.inputs is None else {"inputs": self.inputs}
         async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
-            await dream_queries.start_pass(connection, self.run, self.name, **self._model_columns(), **inputs)
+            # The job first, as an erasure does: otherwise each would wait for what the other has locked.
             if not await job_queries.extend_lease(connection, self.job, self.resources.settings.dream_lease):
                 raise LeaseLost
+            await dream_queries.start_pass(connection, self.run, self.name, **self._model_columns(), **inputs)
 
     def _model_columns(self) -> dict[str, object]:
         """Return the columns of the pass that say which model it asks, and by which directive."""

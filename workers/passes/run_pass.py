@@ -31,7 +31,7 @@ from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import save
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
-from workers.passes.dispatch import dispatch_next_passes
+from workers.passes.dispatch import dispatch_next_passes, get_run_or_end
 from workers.passes.pass_context import LeaseLost, PassContext
 from workers.runtime import drain as job_drain
 
@@ -50,7 +50,7 @@ async def run_pass(resources: Resources, tenant: str, run_id: str, name: DreamPa
     stage, lease = stage_of_pass(name), resources.settings.dream_lease
     async with resources.postgres.for_tenant(tenant) as connection:
         job = await job_claim.claim_one(connection, tenant, RecordKind.DREAM_RUN, run_id, stage, lease)
-        run = await dream_queries.get(connection, tenant, run_id)
+        run = None if job is None else await get_run_or_end(connection, job)
     if job is None or run is None:
         return "not due"
     await dispatch_next_passes(resources)  # this pass no longer waits: another may take its place
@@ -130,6 +130,8 @@ async def _end_pass(context: PassContext, state: PassState, reason: str | None, 
     """
     resources, run = context.resources, context.run
     async with resources.postgres.for_tenant(run.tenant) as connection:
+        # Before the job, as an erasure does: so it sees the job of the next pass.
+        await dream_queries.get(connection, run.tenant, run.id, lock=True)
         if context.job.id not in await job_queries.complete(connection, [context.job]):
             return "lease_lost"
         changed_memories = await _apply_outcome(connection, context, state, reason, outcome)
@@ -221,9 +223,9 @@ async def _advance_run(connection: AsyncConnection, run: Run) -> None:
 
 
 async def fail_current_pass(resources: Resources, job: Job) -> None:
-    """End the pass of an exhausted job as failed and advance its run."""
+    """End the pass of an exhausted job as failed and advance its run, or end the job if that is gone."""
     async with resources.postgres.for_tenant(job.tenant) as connection:
-        run = await dream_queries.get(connection, job.tenant, job.record_id)
+        run = await get_run_or_end(connection, job)
     if run is not None and run.next_pass is not None:
         context = PassContext(resources, run, job, run.next_pass.name)
         reason = f"its worker ended {job.attempts} times"

@@ -5,6 +5,7 @@ answer that breaks a rule, or has a name or a number that the skill lacks, is re
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shared.dreams.verification import negation
@@ -28,6 +29,14 @@ The skill comes as JSON: its `name`, the `description` that somebody gave it, wh
 Answer with one JSON object and nothing else: {"summary": "…"}"""
 
 
+class UnfaithfulSummary(errors.InvalidModelReply):
+    """A summary with words that the skill lacks or denies. Its message is logged, so it has none of them."""
+
+    def __init__(self, message: str, words: Iterable[str]) -> None:
+        super().__init__(message)
+        self.words = tuple(words)
+
+
 @dataclass(frozen=True, slots=True)
 class SkillSummariser:
     """A skill, the model that summarises it, and the rules for that."""
@@ -47,6 +56,8 @@ class SkillSummariser:
             return await self._ask(None)
         except errors.CutOffReply:
             raise
+        except UnfaithfulSummary as error:
+            return await self._ask(f"{error}: {', '.join(error.words)}")
         except errors.InvalidModelReply as error:
             return await self._ask(str(error))
 
@@ -92,7 +103,7 @@ def parse_reply(reply: str, skill: Skill) -> str:
         raise errors.InvalidModelReply(rule) from None
     shown = parse_text("\n".join([skill.name.replace("-", " "), *_shown(skill).values()]))
     if invented := parse_text(summary).certain_missing_in(shown):
-        raise errors.InvalidModelReply(f"the skill does not say {', '.join(invented)}")
+        raise UnfaithfulSummary("the skill does not say these words", invented)
     if denied := negation.contradicted_words(summary, [skill.content]):
-        raise errors.InvalidModelReply(f"the skill says otherwise of {', '.join(denied)}")
+        raise UnfaithfulSummary("the skill says otherwise of these words", denied)
     return summary

@@ -41,6 +41,7 @@ class Counts:
     expired_embeddings: int = 0
     expired_signals: int = 0
     expired_dreams: int = 0
+    expired_graph: int = 0
     expired_skill_uses: int = 0
     expired_erasures: int = 0
     expired_reservations: int = 0
@@ -49,6 +50,11 @@ class Counts:
     oversized_memories: int = 0
     missing_skill_summaries: int = 0
     settled_playbooks: int = 0
+
+    def add_expired(self, kind: str, number: int) -> None:
+        """Count what retention has deleted of a kind. Raises AttributeError for one without a count here."""
+        name = f"expired_{kind}"
+        setattr(self, name, getattr(self, name) + number)
 
 
 Step = Callable[[Resources, Counts], Awaitable[None]]
@@ -120,15 +126,8 @@ async def _apply_retention(resources: Resources, counts: Counts) -> None:
         counts.expired_memories += await retention.delete_expired_memories(resources, tenant)
         counts.purged_archived += await retention.purge_archived(resources, tenant)
         counts.expired_turns += await retention.delete_old_turns(resources, tenant)
-        deleted_counts = await retention.delete_old_rows(resources, tenant)
-        counts.expired_summaries += deleted_counts["summaries"]
-        counts.expired_history += deleted_counts["history"]
-        counts.expired_responses += deleted_counts["responses"]
-        counts.expired_embeddings += deleted_counts["embeddings"]
-        counts.expired_signals += deleted_counts["signals"]
-        counts.expired_dreams += deleted_counts["dreams"]
-        counts.expired_skill_uses += deleted_counts["skill_uses"]
-        counts.expired_erasures += deleted_counts["erasures"]
+        for kind, number in (await retention.delete_old_rows(resources, tenant)).items():
+            counts.add_expired(kind, number)
 
 
 async def _delete_expired_working_points(resources: Resources, counts: Counts) -> None:

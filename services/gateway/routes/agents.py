@@ -3,12 +3,13 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from services.gateway import responses, state_keys
 from services.gateway.api_model import ApiModel, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.context_options import ContextOptionsBody
 from services.gateway.dependencies import (
     AdminCaller,
@@ -33,7 +34,7 @@ from shared.lifecycle import erasure, subjects
 from shared.platform.agents import files, profile, texts
 from shared.platform.agents.agent import Agent, AgentText, IdentityProof, TextDraft
 
-router = APIRouter(prefix="/v1/agents", tags=["agents"])
+router = authenticated_router(prefix="/v1/agents", tags=["agents"])
 TextId = Annotated[str, Path(examples=["01890a5d-ac96-774b-bcce-b302099a8057"])]
 FileName = Annotated[str, Path(examples=["avatar.png"])]
 _TEXT = {"content": "Answer in the language of the question.", "metadata": {"kind": "rule"}}

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import Field
 
 from services.gateway import errors as gateway_errors
 from services.gateway.api_model import ApiModel, BatchApiModel, example, parse
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.batch import Operation, key_of_operation, operation_runner
 from services.gateway.dependencies import IdempotencyKeyDep, ResourcesDep, caller_of
 from services.gateway.exact_json import ExactBodyDep
@@ -15,7 +16,7 @@ from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.platform.idempotency import first_use
 
-router = APIRouter(prefix="/v1", tags=["batch"])
+router = authenticated_router(prefix="/v1", tags=["batch"])
 
 
 class OperationsBody(BatchApiModel):

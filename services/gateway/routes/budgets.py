@@ -3,10 +3,11 @@
 from decimal import Decimal
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import Field
 
 from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import AdminCaller, ReadCaller, ResourcesDep
 from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
@@ -15,7 +16,7 @@ from shared.foundation import errors
 from shared.platform.spend import budget_admin
 from shared.platform.spend.budget import Period
 
-router = APIRouter(prefix="/v1/budgets", tags=["spend"])
+router = authenticated_router(prefix="/v1/budgets", tags=["spend"])
 MAX_USD, MAX_TOKENS = 10**9, 10**15
 BudgetScope = Annotated[
     str,

@@ -3,16 +3,16 @@
 from datetime import datetime
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from services.gateway import etag
 from services.gateway.api_model import ApiModel, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch, IfNoneMatch, KnownVersion
 from shared.memory.business_context import read, write
 
-router = APIRouter(prefix="/v1/business-context", tags=["business context"])
+router = authenticated_router(prefix="/v1/business-context", tags=["business context"])
 
 
 class BusinessContextBody(ApiModel):

@@ -1,9 +1,9 @@
 """Labelled collections of a session. A client reads one, changes it and writes it back if nobody else has."""
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from services.gateway import etag
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch, IfNoneMatch
 from services.gateway.paths import SessionId
@@ -23,7 +23,7 @@ from services.gateway.state_response_models import DeletedLabel, SimilarRows
 from shared.conversation.sessions.state import open_state
 from shared.conversation.state.vector_search import nearest
 
-router = APIRouter(prefix="/v1/sessions/{session_id:session}/collections", tags=["session state"])
+router = authenticated_router(prefix="/v1/sessions/{session_id:session}/collections", tags=["session state"])
 
 
 @router.get("", response_model=Page[CollectionInfoResponse])

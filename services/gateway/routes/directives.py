@@ -2,10 +2,9 @@
 
 from http import HTTPStatus
 
-from fastapi import APIRouter
-
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import AdminCaller, Cursor, Limit, ReadCaller, ResourcesDep
 from services.gateway.dream_response_models import DirectiveSummary
 from services.gateway.response_models import Page
@@ -13,7 +12,7 @@ from services.gateway.responses import JsonResponse
 from shared.platform.directives import read, resolve
 from shared.platform.directives.directive import Directive, DirectiveVersion
 
-router = APIRouter(prefix="/v1/directives", tags=["directives"])
+router = authenticated_router(prefix="/v1/directives", tags=["directives"])
 
 
 class DirectiveBody(ApiModel):

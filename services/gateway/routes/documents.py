@@ -6,11 +6,12 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Count, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     Limit,
@@ -25,9 +26,9 @@ from services.gateway.responses import JsonResponse
 from shared.lifecycle import delete_document as document_deletion
 from shared.lifecycle import upload_document as document_upload
 from shared.memory.documents import read, search
-from shared.memory.documents.document import MAX_NAME_CHARACTERS, Document, DocumentState
+from shared.memory.documents.document import MAX_NAME_CHARACTERS, Document, DocumentState, UploadedDocument
 
-router = APIRouter(prefix="/v1/documents", tags=["documents"])
+router = authenticated_router(prefix="/v1/documents", tags=["documents"])
 _FORM: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -42,7 +43,8 @@ _FORM: dict[str, Any] = {
                         "source": {
                             "type": "string",
                             "maxLength": 512,
-                            "description": "Where it comes from. Another file from there replaces its text.",
+                            "description": "Where it comes from; if not given, the name of the file."
+                            " Another file from there replaces its text.",
                         },
                     },
                 }
@@ -95,7 +97,7 @@ class FoundPassages(ApiModel):
     next_cursor: str | None = None
 
 
-@router.post("", status_code=HTTPStatus.ACCEPTED, response_model=Document, openapi_extra=_FORM)
+@router.post("", status_code=HTTPStatus.ACCEPTED, response_model=UploadedDocument, openapi_extra=_FORM)
 async def upload_document(
     resources: ResourcesDep, caller: WriteCaller, request: Request, idempotency_key: StreamKeyDep
 ) -> JsonResponse:
@@ -103,7 +105,8 @@ async def upload_document(
 
     Only an unbound key may. The same bytes give the same document, also from another `source`, which is then
     one of its `other_sources`; another file with the same `source` replaces its text, of which the earlier
-    one is found until then. A document that has failed is tried again.
+    one is found until then: `replaced` names it. Without `source`, the name of the file is the source. A
+    document that has failed is tried again.
     """
     document_upload.require_right(caller)
     with NamedTemporaryFile(prefix="loci-upload-") as file:

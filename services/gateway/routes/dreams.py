@@ -3,11 +3,11 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AgentId,
     Cursor,
@@ -29,7 +29,7 @@ from shared.foundation.stages import DreamPass
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/dreams", tags=["dreams"])
+router = authenticated_router(prefix="/v1/dreams", tags=["dreams"])
 
 
 class DreamBody(ApiModel):

@@ -3,10 +3,11 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     IdempotencyKeyDep,
@@ -26,7 +27,7 @@ from shared.foundation.optional_fields import without_none
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1", tags=["feedback"])
+router = authenticated_router(prefix="/v1", tags=["feedback"])
 _EXAMPLE = {"type": "UserThumbsDown", "summary": "The invoice went to the old address."}
 
 

@@ -4,9 +4,10 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from services.gateway import responses
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     IdempotencyKeyDep,
@@ -36,7 +37,7 @@ from shared.memory.graph.triple import Triple
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/graph", tags=["knowledge graph"])
+router = authenticated_router(prefix="/v1/graph", tags=["knowledge graph"])
 Validity = Annotated[
     Literal["any"] | None, Query(description="`any`: also what is not, not yet or no longer valid.")
 ]

@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import ResourcesDep, StreamKeyDep
 from services.gateway.mcp import McpResponse, require_allowed_host
 from services.gateway.tool_identity import IDENTIFIED, IdentityDep, session_key
 from services.gateway.tools import registry
 from services.gateway.tools.tool import DEFAULT_SET
 
-router = APIRouter(tags=["tools"], dependencies=[IDENTIFIED], include_in_schema=False)
+router = authenticated_router(tags=["tools"], dependencies=[IDENTIFIED], include_in_schema=False)
 
 
 @router.post("/mcp")

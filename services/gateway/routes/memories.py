@@ -6,11 +6,12 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from services.gateway import errors as gateway_errors
 from services.gateway import etag, responses, search_cursor
 from services.gateway.api_model import parse
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     IdempotencyKeyDep,
@@ -58,7 +59,7 @@ from shared.memory.longterm.search import SearchOptions
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/memories", tags=["memories"])
+router = authenticated_router(prefix="/v1/memories", tags=["memories"])
 
 
 @router.post("", status_code=HTTPStatus.CREATED, response_model=Memory, dependencies=[WAITS])
@@ -67,7 +68,7 @@ async def save_memory(
 ) -> JsonResponse:
     """Save a memory. It is durable and keyword search finds it before the response is sent."""
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
-    memory = await save.save(resources, scope, caller.key_id, body.draft(), idempotency_key)
+    memory = await save.save(resources, scope, caller, body.draft(), idempotency_key)
     return versioned_response(memory, HTTPStatus.CREATED)
 
 
@@ -86,9 +87,15 @@ async def save_memories(
         except errors.LociError as error:
             problems_by_position[position] = gateway_errors.problem_from_error(error)
     results = await save.save_all(
-        resources, caller.tenant, caller.key_id, items, idempotency_key, problems_by_position
+        resources,
+        caller,
+        items,
+        idempotency_key,
+        problems_by_position,
+        problem_of=gateway_errors.problem_from_error,
     )
-    status = HTTPStatus.CREATED if items else HTTPStatus.UNPROCESSABLE_ENTITY
+    is_any_saved = any("id" in result for result in results)
+    status = HTTPStatus.CREATED if is_any_saved else HTTPStatus.UNPROCESSABLE_ENTITY
     return JsonResponse({"results": results}, status)
 
 

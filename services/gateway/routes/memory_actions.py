@@ -2,9 +2,8 @@
 
 from http import HTTPStatus
 
-from fastapi import APIRouter
-
 from services.gateway import etag
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch
 from services.gateway.memory_models import ReasonBody, RevertBody, check_reason
@@ -16,7 +15,7 @@ from shared.lifecycle import edit_memory
 from shared.memory.longterm import archive, enrich_again
 from shared.memory.longterm.memory import Memory
 
-router = APIRouter(prefix="/v1/memories/{memory_id}", tags=["memories"])
+router = authenticated_router(prefix="/v1/memories/{memory_id}", tags=["memories"])
 _NO_REASON = ReasonBody()
 
 

@@ -3,9 +3,10 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from services.gateway import etag, responses
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AgentId,
     Cursor,
@@ -29,7 +30,7 @@ from shared.memory.longterm.memory import MAX_KEY_LENGTH, Memory, Name, check_na
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1", tags=["memories"])
+router = authenticated_router(prefix="/v1", tags=["memories"])
 Namespace = Annotated[str, Query(description="The namespace of the key; none if it is not given.")]
 Key = Annotated[str, Query(description=f"The key, of at most {MAX_KEY_LENGTH} characters.")]
 _PATTERN = "Whole segments, in which `*` stands for any one segment."
@@ -66,7 +67,7 @@ async def put_memory(
     namespace, key = name
     named = body.named(namespace=namespace or None, key=key, agent_id=agent_id, user_id=user_id)
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, named.agent_id, named.user_id)
-    saved = await by_key.put(resources, scope, caller.key_id, named.draft(), expected, idempotency_key)
+    saved = await by_key.put(resources, scope, caller, named.draft(), expected, idempotency_key)
     return versioned_response(saved.memory, HTTPStatus.CREATED if saved.is_new else HTTPStatus.OK)
 
 

@@ -4,11 +4,11 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     IdempotencyKeyDep,
@@ -30,7 +30,7 @@ from shared.foundation import errors
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1", tags=["observations"])
+router = authenticated_router(prefix="/v1", tags=["observations"])
 
 
 class ObservationBody(ApiModel):

@@ -2,17 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import AdminCaller, Cursor, Limit, ReadCaller, ResourcesDep
 from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
 from shared.memory.patterns import consent, read
 from shared.memory.patterns.pattern import Consent, Pattern
 
-router = APIRouter(prefix="/v1/patterns", tags=["patterns"])
+router = authenticated_router(prefix="/v1/patterns", tags=["patterns"])
 
 
 class ConsentBody(ApiModel):

@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.responses import Response
 
 from services.gateway import etag, responses
 from services.gateway.api_model import ApiModel, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AgentId,
     Cursor,
@@ -24,7 +25,7 @@ from shared.memory.pinned.pinned_text import PinnedText
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/pinned", tags=["pinned texts"])
+router = authenticated_router(prefix="/v1/pinned", tags=["pinned texts"])
 Name = Annotated[str, Path(description="The name, unique for its agent and user.", examples=["persona"])]
 
 

@@ -3,11 +3,11 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import FailFast, Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     IdempotencyKeyDep,
@@ -28,7 +28,7 @@ from shared.memory.playbooks.playbook import Playbook, PlaybookDraft, ToolCall
 from shared.memory.playbooks.record import Place
 from shared.memory.playbooks.search import Because, PlaybookQuery
 
-router = APIRouter(prefix="/v1/playbooks", tags=["playbooks"])
+router = authenticated_router(prefix="/v1/playbooks", tags=["playbooks"])
 
 
 class ToolCallBody(ApiModel):

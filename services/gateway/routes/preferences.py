@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.responses import Response
 
 from services.gateway import etag, responses
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AgentId,
     Cursor,
@@ -33,7 +34,7 @@ from shared.memory.preferences.resolve import Question
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/preferences", tags=["preferences"])
+router = authenticated_router(prefix="/v1/preferences", tags=["preferences"])
 Key = Annotated[str, Path(description="The key, unique for its agent and user.", examples=["depth"])]
 
 
@@ -43,8 +44,9 @@ async def resolve_preferences(resources: ResourcesDep, caller: ReadCaller, body:
 
     They are found by flow, by a described situation that is like the given one, and by two links of
     `related` from those. One that still needs the user's permission does not apply, and neither does one
-    whose memory is archived or not valid. Of two that contradict each other the more specific one does, and
-    of two that are equally specific the later one.
+    whose memory is archived or not valid. A learnt wish has no condition: it applies where the situation is
+    about what it says. Of two that contradict each other the one does whose condition was
+    asked about as a whole, then the more specific one, and of two that are equally specific the later one.
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.READ, body.agent_id, body.user_id)
     return JsonResponse(await resolve.resolve(resources, scope, Question(body.flow, body.situation)))

@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Depends, Path
 from starlette.responses import Response
 
 from services.gateway import etag, state_collections, state_keys
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AgentId,
     Cursor,
@@ -35,7 +36,7 @@ from shared.foundation.scope import Scope
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/stores/{name}", tags=["scratch stores"])
+router = authenticated_router(prefix="/v1/stores/{name}", tags=["scratch stores"])
 Name = Annotated[str, Path(examples=["notes"])]
 
 

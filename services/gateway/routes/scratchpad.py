@@ -3,11 +3,12 @@
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     IdempotencyKeyDep,
@@ -28,7 +29,7 @@ from shared.dreams.promotion import read as promotion_read
 from shared.dreams.promotion.promotion import Promotion, PromotionTarget
 from shared.dreams.promotion.report import ReportDraft
 
-router = APIRouter(prefix="/v1/sessions", tags=["scratchpad"])
+router = authenticated_router(prefix="/v1/sessions", tags=["scratchpad"])
 
 
 class SnippetBody(ApiModel):

@@ -3,11 +3,12 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from services.gateway import state_keys
 from services.gateway.api_model import ApiModel, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
     IdempotencyKeyDep,
@@ -32,7 +33,7 @@ from shared.conversation.sessions.state import append_entry, open_state, read_wo
 from shared.conversation.state.types import TranscriptDraft
 from shared.foundation.roles import Role
 
-router = APIRouter(prefix="/v1/sessions/{session_id:session}", tags=["session state"])
+router = authenticated_router(prefix="/v1/sessions/{session_id:session}", tags=["session state"])
 
 
 class TranscriptEntryBody(ApiModel):

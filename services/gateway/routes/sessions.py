@@ -4,11 +4,12 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from services.gateway import responses
 from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.context_options import ContextOptionsBody
 from services.gateway.dependencies import (
     MAY_READ,
@@ -41,7 +42,7 @@ from shared.memory.working import entries
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+router = authenticated_router(prefix="/v1/sessions", tags=["sessions"])
 
 
 TtlSeconds = Annotated[Count, Field(ge=1, le=10 * 366 * 86_400)]

@@ -4,10 +4,11 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from starlette.responses import Response
 
 from services.gateway import etag, responses
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AgentId,
     Cursor,
@@ -39,7 +40,7 @@ from shared.memory.skills.skill import Skill, SkillInfo, SkillVersion
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1/skills", tags=["skills"])
+router = authenticated_router(prefix="/v1/skills", tags=["skills"])
 Name = Annotated[
     str, Path(description="The name, unique for its agent and user.", examples=["refund-an-order"])
 ]

@@ -5,11 +5,12 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
 from services.gateway.api_model import ApiModel, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AdminCaller,
     IdempotencyKeyDep,
@@ -37,7 +38,7 @@ from shared.platform.spend.charge import ReportedUsage, parse_reported_usage
 from shared.platform.spend.price_lists import DECIMALS, MAX_PRICE, Rates
 from shared.platform.spend.report import Criteria
 
-router = APIRouter(prefix="/v1", tags=["spend"])
+router = authenticated_router(prefix="/v1", tags=["spend"])
 _CSV: dict[str, Any] = {"content": {"text/csv": {"schema": {"type": "string"}}}}
 Amount = Annotated[Decimal, Field(ge=0, le=MAX_PRICE, decimal_places=DECIMALS)]
 Model = Annotated[str, Path(examples=["gpt-4o-mini"])]

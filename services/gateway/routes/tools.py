@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict
 
 from services.gateway.api_model import ApiModel, BatchApiModel, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import IdempotencyKeyDep, ResourcesDep
 from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
@@ -15,7 +16,7 @@ from services.gateway.tools.call import call_tool as call
 from services.gateway.tools.schema import DEFAULT_STYLE
 from services.gateway.tools.tool import DEFAULT_SET
 
-router = APIRouter(prefix="/v1/tools", tags=["tools"], dependencies=[IDENTIFIED])
+router = authenticated_router(prefix="/v1/tools", tags=["tools"], dependencies=[IDENTIFIED])
 ToolName = Annotated[str, Path(description="The name of a tool.", examples=["memory_search"])]
 
 

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from starlette.responses import StreamingResponse
 
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import AgentId, ReadCaller, ResourcesDep, UserId, WriteCaller
 from services.gateway.import_report_models import MemoryImportReport, ScopeImportReport
 from services.gateway.media_types import require_lines
@@ -19,7 +20,7 @@ from shared.lifecycle.transfer.row_kind import GRAPH_KINDS
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1")
+router = authenticated_router(prefix="/v1")
 _LINES: dict[str, Any] = {
     "content": {
         "application/x-ndjson": {
@@ -115,9 +116,7 @@ async def import_memories(
 ) -> JsonResponse:
     """Import the NDJSON lines of an export. A memory whose id exists is skipped or updated."""
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, agent_id, user_id)
-    report = await memory_lines.import_stream(
-        resources, scope, caller.key_id, request.stream(), restore=restore
-    )
+    report = await memory_lines.import_stream(resources, scope, caller, request.stream(), restore=restore)
     return JsonResponse(report)
 
 

@@ -3,11 +3,12 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from services.gateway import errors as gateway_errors
 from services.gateway import etag
 from services.gateway.api_model import parse
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import MAY_READ, IdempotencyKeyDep, ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch
 from services.gateway.exact_json import ExactBodyDep
@@ -39,7 +40,7 @@ from shared.lifecycle import delete_turns, edit_turn
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 
-router = APIRouter(prefix="/v1", tags=["sessions"])
+router = authenticated_router(prefix="/v1", tags=["sessions"])
 _MAX_SEQ = 2**31 - 1
 _DEFAULT_LAST, _DEFAULT_LIMIT = 20, 100
 Seq = Annotated[int, Path(ge=1, le=_MAX_SEQ, description="The number of a turn.", examples=[2])]
@@ -65,7 +66,9 @@ async def append_turns(
     problems_by_position: dict[int, dict[str, Any]] = {}
     for position, item in enumerate(body.turns):
         try:
-            drafts.append(parse(TurnBody, item).draft(exact_body, "turns", position))
+            draft = parse(TurnBody, item).draft(exact_body, "turns", position)
+            rights.require_voice(caller, draft.role, draft.speaker)
+            drafts.append(draft)
         except errors.LociError as error:
             problems_by_position[position] = gateway_errors.problem_from_error(error)
     results = await append.append(

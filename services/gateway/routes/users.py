@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from services.gateway import responses
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import AdminCaller, Cursor, Limit, ReadCaller, ResourcesDep
 from services.gateway.response_models import ErasureReceipt
 from services.gateway.responses import JsonResponse
@@ -13,7 +14,7 @@ from shared.foundation import validation
 from shared.foundation.scope import MAX_ID_LENGTH
 from shared.lifecycle import erasure, subjects
 
-router = APIRouter(prefix="/v1", tags=["users"])
+router = authenticated_router(prefix="/v1", tags=["users"])
 
 
 @router.get("/users", response_model=KnownSubjectPage)

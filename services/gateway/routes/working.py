@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
 from services.gateway import etag
 from services.gateway.api_model import ApiModel, Count, Seconds, example
+from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     IdempotencyKeyDep,
     ResourcesDep,
@@ -24,7 +25,7 @@ from shared.memory.working import search as working_search
 from shared.memory.working.search import WorkingFilters
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 
-router = APIRouter(prefix="/v1/working", tags=["working memory"])
+router = authenticated_router(prefix="/v1/working", tags=["working memory"])
 Namespace = Annotated[
     str | None,
     Query(

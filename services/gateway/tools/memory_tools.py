@@ -104,9 +104,7 @@ async def add(call: Invocation, arguments: AddArguments) -> str:
 async def save_draft(call: Invocation, draft: MemoryDraft) -> str:
     """Save a memory, and return under which id."""
     scope = call.scope(Area.MEMORIES, Action.WRITE)
-    saved = await save.save(
-        call.resources, scope, call.caller.key_id, draft.validated(), call.idempotency_key
-    )
+    saved = await save.save(call.resources, scope, call.caller, draft.validated(), call.idempotency_key)
     if saved["reinforcement_count"] > 1:
         return f"Known already as [{saved['id']}]; now confirmed once more."
     return f"Saved as [{saved['id']}]."

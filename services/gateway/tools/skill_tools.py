@@ -16,7 +16,7 @@ from shared.memory.skills.skill import CatalogueEntry, SkillDraft, SkillInfo
 from shared.platform.auth.rights import Action, Area
 
 SET = "skills"
-IF_MISSING = "skill_search or list_skills shows which there are."
+IF_MISSING = "Ask for a name as the context lists it."
 
 
 class LoadArguments(ToolArguments):

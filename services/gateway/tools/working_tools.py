@@ -15,7 +15,7 @@ from shared.memory.working.working_entry import WorkingEntry
 from shared.platform.auth.rights import Action, Area
 
 SET = "working"
-IF_MISSING = "It may have expired: list_working_memory shows what there is."
+IF_MISSING = "It may have expired. Ask for a key as the context lists it."
 _MAX_VALUE_CHARS = 24_000
 Minutes = Annotated[float, Field(gt=0, le=7 * 24 * 60)]
 

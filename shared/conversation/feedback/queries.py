@@ -15,6 +15,7 @@ from shared.conversation.feedback.feedback_signal import (
     SignalType,
 )
 from shared.conversation.feedback.table import feedback_signal
+from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation.ids import new_record_id
@@ -109,10 +110,11 @@ async def list_page(
 ) -> list[FeedbackSignal]:
     """Return signals of the last `days` days that the caller may see, newest first.
 
-    `filters` are column values. `after` is the (created_at, id) of the last signal of the previous
-    page.
+    Those of expired sessions are left out. `filters` are column values. `after` is the (created_at, id) of
+    the last signal of the previous page.
     """
     conditions = [tenant_filter(feedback_signal, caller.tenant), _is_newer_than(days)]
+    conditions.append(session_queries.session_is_live(feedback_signal))
     columns = {**filters, **caller.binding_filter}
     conditions += [feedback_signal.c[name] == value for name, value in columns.items()]
     if after is not None:

@@ -12,7 +12,6 @@ from shared.conversation.observations.table import observation as observation_ta
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.platform.resources import Resources
-from shared.search.floor import Floor
 from shared.search.index import filters
 from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
@@ -77,7 +76,7 @@ async def search(
     )
     if isinstance(found, RowHits):
         observations = [(row, score, None) for row, score in found.rows]
-    results = _rank(query, observations or [], found.floor)[:limit]
+    results = _rank(query, observations or [])[:limit]
     return SearchResults(results, found.stages, found.degraded)
 
 
@@ -93,12 +92,10 @@ async def _read_hits(
     return [(by_id[hit.record_id], hit.keyword, hit.cosine) for hit in hits if hit.record_id in by_id]
 
 
-def _rank(
-    query: str, observations: Sequence[ScoredObservation], floor: Floor | None
-) -> list[tuple[Observation, ScoredCandidate]]:
+def _rank(query: str, observations: Sequence[ScoredObservation]) -> list[tuple[Observation, ScoredCandidate]]:
     by_id = {observation.id: observation for observation, _, _ in observations}
     candidates = [index_document.candidate(*scored) for scored in observations]
-    ranker = Ranking(query, now=datetime.now(UTC), floor=floor)
+    ranker = Ranking(query, now=datetime.now(UTC))
     ranker.add(candidates)
     ranked = ranker.latest_first(ranker.best())
     return [(by_id[scored.id], scored) for scored in ranked]

@@ -21,6 +21,7 @@ from shared.conversation.state.types import Caps, Owner, OwnerKind, TranscriptDr
 from shared.conversation.values import json_codec
 from shared.conversation.values.value import Str
 from shared.foundation.scope import Caller
+from shared.platform.auth import rights
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
@@ -60,8 +61,10 @@ async def append_entry(
     """Add an entry to a session's transcript, once per idempotency key; return {role, timestamp}.
 
     The response omits the content, because responses are stored in Postgres for repeated requests
-    and the content of a `tmp` store must not reach Postgres.
+    and the content of a `tmp` store must not reach Postgres. Raises errors.Forbidden for an entry of the
+    system by a key that may not speak for it.
     """
+    rights.require_voice(caller, draft.role)
     async with (
         resources.postgres.for_tenant(caller.tenant) as connection,
         idempotent(connection, caller.tenant, key) as request,

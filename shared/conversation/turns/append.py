@@ -28,6 +28,7 @@ from shared.foundation.stages import RecordKind
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.jobs import dream_schedule, index_jobs, mining_schedule
 from shared.jobs.job import Job
+from shared.platform.auth import rights
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import ReportedUsage, turn_usage_id
@@ -46,8 +47,11 @@ async def append(
 
     `rejected` are the error responses of invalid turns by their positions in the request; they are
     merged into the result. Raises errors.NotFound for an unknown session, and errors.Conflict for a
-    usage id that exists with other numbers.
+    usage id that exists with other numbers; errors.Forbidden for a turn of the system by a key that may not
+    speak for it.
     """
+    for draft in drafts:
+        rights.require_voice(caller, draft.role, draft.speaker)
     stored = await _commit(resources, caller, session_id, drafts, key, rejected or {})
     if stored.session is None:
         await index_stored(resources, caller.tenant, session_id, stored.response)

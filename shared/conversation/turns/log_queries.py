@@ -1,6 +1,6 @@
 """Statements on the log of a session: pages of it, its end, and single turns."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -25,8 +25,9 @@ from shared.conversation.sessions.table import session as session_table
 from shared.conversation.turns.queries import select_turns
 from shared.conversation.turns.table import LOG_COLUMNS, READ_COLUMNS, turn
 from shared.conversation.turns.turn import Turn, is_read_by_models, searchable_text_of
+from shared.conversation.turns.turn_range import TurnKey
 from shared.foundation.roles import Role
-from shared.infra.postgres import is_any_turn_of, tenant_filter
+from shared.infra.postgres import is_any_of, is_any_turn_of, tenant_filter
 from shared.search.text import indexed_text, tsvector
 
 
@@ -144,6 +145,37 @@ async def update_turn(
     columns = {**values, "edited_at": func.now(), "version": func.greatest(turn.c.version + 1, now)}
     statement = update(turn).where(*where).values(columns).returning(*LOG_COLUMNS)
     return Turn.from_row((await connection.execute(statement)).mappings().one())
+
+
+class Voice(NamedTuple):
+    """Who speaks in a turn."""
+
+    role: Role
+    speaker: str | None
+
+
+async def list_voices(
+    connection: AsyncConnection, tenant: str, turn_keys: Iterable[TurnKey]
+) -> dict[TurnKey, Voice]:
+    """Return who speaks in those of the turns that are stored."""
+    where = (tenant_filter(turn, tenant), is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys))
+    columns = (turn.c.session_id, turn.c.seq, turn.c.role, turn.c.speaker)
+    rows = await connection.execute(select(*columns).where(*where))
+    return {(row.session_id, row.seq): Voice(Role(row.role), row.speaker) for row in rows}
+
+
+async def list_voices_of(
+    connection: AsyncConnection, tenant: str, session_ids: Collection[str]
+) -> dict[str, set[Voice]]:
+    """Return who speaks in any turn of these sessions, by session id."""
+    if not session_ids:
+        return {}
+    where = (tenant_filter(turn, tenant), is_any_of(turn.c.session_id, session_ids))
+    columns = (turn.c.session_id, turn.c.role, turn.c.speaker)
+    voices: dict[str, set[Voice]] = {}
+    for row in await connection.execute(select(*columns).where(*where).distinct()):
+        voices.setdefault(row.session_id, set()).add(Voice(Role(row.role), row.speaker))
+    return voices
 
 
 async def list_embedding_texts(

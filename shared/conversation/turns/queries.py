@@ -244,9 +244,11 @@ def _has_record_id(record_ids: Sequence[str]) -> ColumnElement[bool]:
     return tuple_(turn.c.session_id, turn.c.seq).in_([turn_key_of(record_id) for record_id in record_ids])
 
 
-async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
-    """Return the index version of each of these turns that exists, by record id."""
-    where = (tenant_filter(turn, tenant), _has_record_id(record_ids))
+async def versions(
+    connection: AsyncConnection, tenant: str, record_ids: Sequence[str], *conditions: ColumnElement[bool]
+) -> dict[str, int]:
+    """Return the index version of each of these turns that exists and meets the conditions, by record id."""
+    where = (tenant_filter(turn, tenant), _has_record_id(record_ids), *conditions)
     rows = await connection.execute(select(turn.c.session_id, turn.c.seq, turn.c.version).where(*where))
     return {record_id_of(row.session_id, row.seq): row.version for row in rows}
 

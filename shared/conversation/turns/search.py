@@ -78,12 +78,18 @@ class TurnFilters:
 
 
 async def search(
-    resources: Resources, scope: Scope, query: str, criteria: TurnFilters, limit: int
+    resources: Resources,
+    scope: Scope,
+    query: str,
+    criteria: TurnFilters,
+    limit: int,
+    *,
+    above_floor: bool = False,
 ) -> SearchResults[tuple[Turn, ScoredCandidate]]:
     """Return the turns that match a query, best first.
 
-    Without the index, the search terms in Postgres are used. Raises errors.Unavailable if Postgres is
-    unavailable.
+    `above_floor` leaves out what has nothing to do with the query, by the floor of the index. Without the
+    index, the search terms in Postgres are used. Raises errors.Unavailable if Postgres is unavailable.
     """
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[Turn]:
@@ -91,7 +97,9 @@ async def search(
             return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
 
     async def rank_hits(found: IndexHits) -> tuple[_RankedTurns, int]:
-        return await _rank_hits(resources, scope, query, criteria, found)
+        return await _rank_hits(
+            resources, scope, query, criteria, found, found.floor if above_floor else None
+        )
 
     await resources.index_writer.finish_writes(scope.tenant)
     index_query = IndexQuery(scope.tenant, RecordKind.TURN, query, criteria.to_qdrant(scope))
@@ -111,7 +119,12 @@ async def search(
 
 
 async def _rank_hits(
-    resources: Resources, scope: Scope, query: str, criteria: TurnFilters, found: IndexHits
+    resources: Resources,
+    scope: Scope,
+    query: str,
+    criteria: TurnFilters,
+    found: IndexHits,
+    floor: Floor | None,
 ) -> tuple[_RankedTurns, int]:
     """Read the turns of the hits and the neighbours of the best ones; return them and how many hits match."""
     hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in found.hits}
@@ -121,7 +134,7 @@ async def _rank_hits(
         turns = _by_key(
             await queries.list_by_keys(connection, scope.tenant, hits, partial(criteria.to_sql, scope))
         )
-        ranker, candidates = _ranking(query, found.floor), _to_candidates(turns, hits)
+        ranker, candidates = _ranking(query, floor), _to_candidates(turns, hits)
         ranker.add(candidates)
         neighbour_turns: dict[TurnKey, Turn] = {}
         if not criteria.has_time:  # which might exclude them

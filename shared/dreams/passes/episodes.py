@@ -1,7 +1,7 @@
 """Episodes: stories with an outcome, taken from the conversation log, and updates of existing episodes.
 
-Importance stays between 0.2 and 0.95. A model can't make an episode more certain than what a caller
-saved, and what is worth less than 0.2 would not be worth saving.
+Importance stays between 0.2 and 0.7. A model can't make an episode more important than anything else that it
+writes, and what is worth less than 0.2 would not be worth saving.
 """
 
 import re
@@ -15,10 +15,11 @@ from shared.dreams.verification.plan import to_list, to_unit_interval
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import errors, model_output, validation
 from shared.foundation.categories import EPISODES, is_below
+from shared.memory.longterm.labels import MAX_GIVEN_IMPORTANCE
 from shared.memory.longterm.memory import MAX_CONTENT, Memory, MemoryDraft, Source
 
 KINDS = ("conversation", "task", "decision", "discovery", "problem")
-MIN_IMPORTANCE, DEFAULT_IMPORTANCE, MAX_IMPORTANCE = 0.2, 0.4, 0.95
+MIN_IMPORTANCE, DEFAULT_IMPORTANCE, MAX_IMPORTANCE = 0.2, 0.4, MAX_GIVEN_IMPORTANCE
 _ID = re.compile(r"[0-9a-f]{12}")
 
 

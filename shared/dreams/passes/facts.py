@@ -7,8 +7,15 @@ from shared.dreams.verification import fact_check, fact_plan
 from shared.dreams.verification.fact_check import CheckedFacts, Fact, ShownConversation
 from shared.dreams.verification.fact_plan import ProposedFact
 from shared.foundation import prompt_size
-from shared.foundation.categories import ACTIVE_PLANS, ANTI_PATTERN_TAG, ANTI_PATTERNS, EPISODES, is_below
+from shared.foundation.categories import (
+    ACTIVE_PLANS,
+    ANTI_PATTERNS,
+    EPISODES,
+    PREFERENCES,
+    is_below,
+)
 from shared.foundation.prompt_safety import single_line
+from shared.memory.longterm.labels import given_tags, limited_importance
 from shared.memory.longterm.memory import Memory, MemoryDraft
 
 DIRECTIVE = "mine-facts"
@@ -25,15 +32,16 @@ def is_comparable(memory: Memory) -> bool:
 def to_draft(fact: Fact) -> MemoryDraft:
     """Return the memory to create of a fact that is not known. One that replaces another begins then.
 
-    No fact becomes an anti-pattern, a plan or an episode, whatever category the model has written.
+    No fact becomes an anti-pattern, a preference, a plan or an episode, whatever the model has written.
     """
     proposed = fact.proposed
-    is_of_another_kind = any(is_below(root, proposed.category) for root in _OTHER_KINDS)
+    importance = _DEFAULT_IMPORTANCE if proposed.importance is None else proposed.importance
+    is_of_another_kind = any(is_below(root, proposed.category) for root in (*_OTHER_KINDS, PREFERENCES))
     return MemoryDraft(
         content=proposed.content,
         category=None if is_of_another_kind else proposed.category,
-        tags=tuple(tag for tag in proposed.tags if tag != ANTI_PATTERN_TAG),
-        importance=_DEFAULT_IMPORTANCE if proposed.importance is None else proposed.importance,
+        tags=given_tags(proposed.tags, (), of_warning=False),
+        importance=limited_importance(importance),
         occurred_at=fact.occurred_at,
         valid_from=None if fact.of is None else fact.occurred_at,
         enrich=False,

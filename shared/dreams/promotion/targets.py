@@ -14,7 +14,7 @@ from shared.jobs import dream_schedule
 from shared.jobs.job import Job
 from shared.memory.business_context import write as business_write
 from shared.memory.longterm import tombstones
-from shared.memory.longterm.labels import PERMISSION, requires_permission
+from shared.memory.longterm.labels import PERMISSION, PROMOTION, requires_permission
 from shared.memory.longterm.memory import Memory, MemoryDraft, Source
 from shared.memory.longterm.save_scope import save_scope
 from shared.memory.preferences import write as preference_write
@@ -93,7 +93,7 @@ def _of_memory(memory: Memory) -> Stored:
 
 
 def _draft(session: Session, promotion: Promotion, snippet: Snippet) -> MemoryDraft:
-    metadata = {"source": "promotion", "promotion_id": promotion.id, "snippet_id": snippet.id}
+    metadata = {"source": PROMOTION, "promotion_id": promotion.id, "snippet_id": snippet.id}
     permission = {PERMISSION: "true"} if is_sensitive(snippet.content) else {}
     return MemoryDraft(
         content=snippet.content,

@@ -1,5 +1,6 @@
 """A dream run and its passes, as they are stored and returned by the API."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -80,7 +81,7 @@ class Run(BaseModel):
         return next((pass_ for pass_ in self.passes if pass_.state is PassState.WAITING), None)
 
     @classmethod
-    def from_row(cls, row: RowMapping, passes: list[RowMapping]) -> "Run":
+    def from_row(cls, row: RowMapping, passes: Sequence[Mapping[str, Any]]) -> "Run":
         """Build a run from its row and the rows of its passes."""
         return cls.model_validate({**row, "passes": [{**pass_row} for pass_row in passes]})
 

@@ -12,7 +12,7 @@ from shared.foundation import errors
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
-from shared.jobs import dream_schedule, mining_schedule
+from shared.jobs import dream_schedule, mining_schedule, removals
 from shared.platform.agents import profile
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
@@ -38,6 +38,9 @@ async def mine_session(
     ):
         if request.stored is not None:
             return dict(request.stored)
+        session = await get_session(connection, resources.settings, caller, session_id)
+        await removals.delay_erasures(connection, session.scope)
+        # The session is read again: it may have been erased meanwhile.
         scope = await _mineable_scope(connection, resources.settings, caller, session_id)
         run = await _start_or_join(connection, resources.settings, scope)
         response = run.model_dump(mode="json")

@@ -21,6 +21,10 @@ from shared.dreams.runs.table import dream_change, dream_pass, dream_run
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
+from shared.platform.expiry_queries import shows_expired
+
+# What a deletion clears of a pass.
+_GONE: Mapping[str, Any] = {"inputs": {}, "proposed": None, "rejections": []}
 
 
 async def add_run(
@@ -45,14 +49,18 @@ async def add_run(
 
 
 async def get(connection: AsyncConnection, tenant: str, run_id: str, *, lock: bool = False) -> Run | None:
-    """Return a run with its passes, or None; `lock` locks its row until the transaction ends."""
+    """Return a run with its passes, or None; `lock` locks its row until the transaction ends.
+
+    A pass that repeats the text of a record which has expired is without its texts.
+    """
     statement = select(dream_run).where(tenant_filter(dream_run, tenant), dream_run.c.id == run_id)
     row = (await connection.execute(statement.with_for_update() if lock else statement)).mappings().first()
     if row is None:
         return None
     where = (tenant_filter(dream_pass, tenant), dream_pass.c.run_id == run_id)
-    passes = await connection.execute(select(dream_pass).where(*where).order_by(dream_pass.c.position))
-    return Run.from_row(row, list(passes.mappings()))
+    statement = select(dream_pass, shows_expired(dream_pass).label("has_expired")).where(*where)
+    passes = (await connection.execute(statement.order_by(dream_pass.c.position))).mappings()
+    return Run.from_row(row, [{**pass_, **(_GONE if pass_["has_expired"] else {})} for pass_ in passes])
 
 
 async def get_running(connection: AsyncConnection, scope: Scope) -> Run | None:

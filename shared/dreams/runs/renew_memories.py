@@ -13,6 +13,7 @@ from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Closing, Reinforcement
 from shared.dreams.runs.present import Present
 from shared.dreams.runs.undone_change_queries import CLOSED
+from shared.dreams.verification.closing import must_stay_open
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm import history
@@ -86,4 +87,6 @@ def _code_to_keep_open(
         return RejectionCode.UNCHANGED
     if before.id in present.undone.closed_ids:
         return RejectionCode.UNDONE_BEFORE
+    if must_stay_open(before):  # since the model was asked: confirmed once more
+        return RejectionCode.PROTECTED
     return None

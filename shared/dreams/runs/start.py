@@ -13,6 +13,7 @@ from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass, RecordKind
 from shared.jobs import queries as job_queries
+from shared.jobs import removals
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
@@ -36,6 +37,7 @@ async def start_on_demand(
     ):
         if request.stored is not None:
             return dict(request.stored)
+        await removals.delay_erasures(connection, scope)
         run = await start_run(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
         if run is None:
             raise errors.Conflict("a dream run over this scope is running already")
@@ -61,7 +63,9 @@ async def start_run(
 ) -> Run | None:
     """Insert a run with its passes, make it due and return it, or None while the scope has one.
 
-    No `passes` means all of them. Raises errors.Invalid if every one of them is switched off.
+    The caller has called `removals.delay_erasures` before it locked anything: an erasure that doesn't see the
+    run would leave it behind. No `passes` means all of them. Raises errors.Invalid if every one of them is
+    switched off.
     """
     enabled_passes = [
         name

@@ -22,16 +22,24 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from shared.foundation.content import Subject, content, names, names_and_clears, names_turns, no_content
+from shared.foundation.content import (
+    Subject,
+    content,
+    names,
+    names_and_clears,
+    names_collected,
+    names_turns,
+    no_content,
+)
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 dream_run = Table(
     "dream_run",
     metadata,
     Column("tenant", Text, nullable=False, info=no_content("the tenant")),
-    Column("id", Text, nullable=False, info=no_content("a random id")),
-    Column("agent_id", Text, nullable=False, info=names(Subject.AGENT)),
-    Column("user_id", Text, info=names(Subject.USER)),
+    Column("id", Text, nullable=False, info=names(Subject.DREAM_RUN)),
+    Column("agent_id", Text, nullable=False, info=names_collected(Subject.AGENT)),
+    Column("user_id", Text, info=names_collected(Subject.USER)),
     Column("state", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("dry_run", Boolean, nullable=False, server_default=text("false")),
     Column("actor", Text, nullable=False, info=no_content("the id of a key, or `schedule`")),

@@ -21,7 +21,7 @@ from shared.dreams.verification.merge import MergedFields
 from shared.dreams.verification.plan import EPHEMERAL, Plan, Replacement
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import errors, validation
-from shared.foundation.categories import ACTIVE_PLANS, is_anti_pattern, is_below
+from shared.foundation.categories import ACTIVE_PLANS, SAFETY, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.fingerprint import normalize
@@ -231,7 +231,7 @@ def _check_prune(
     if is_protected(memory):
         raise _RuleViolation(
             RejectionCode.PROTECTED,
-            "is important, often reinforced, an anti-pattern, or requires permission",
+            "is important, often reinforced, about safety, an anti-pattern, or requires permission",
         )
     if pruned_count >= snapshot.prune_quota:
         raise _RuleViolation(
@@ -246,6 +246,7 @@ def is_protected(memory: Memory) -> bool:
         or memory.reinforcement_count >= PROTECTED_REINFORCEMENT
         or is_anti_pattern(memory.category, memory.tags)
         or merge.needs_permission(memory)
+        or is_below(SAFETY, memory.category)
     )
 
 

@@ -12,15 +12,18 @@ A fact is stored only with turns that the model was shown and that can have said
 - A fact that repeats or replaces a memory names one that was shown, and shares a word with it. Nothing is
   lost when a memory is replaced: it stays readable, as valid until then. A fact with the text of a memory
   repeats it, whatever the model calls it.
+- A memory about health, money or credentials, and one that is important or often confirmed, is closed by no
+  fact (`closing`). What was said later is then stored beside it, and the closing alone is refused.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from shared.conversation.turns.turn import Turn
-from shared.dreams.verification import common_words, merge, negation, swaps
+from shared.dreams.verification import closing, common_words, merge, negation, swaps
 from shared.dreams.verification.fact_plan import ProposedFact, Relation, TurnKey
+from shared.dreams.verification.negation import SaidDenials
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.dreams.verification.said import SaidTurns
 from shared.dreams.verification.text_parser import parse_text
@@ -73,7 +76,11 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFacts:
-    """The accepted and the rejected part of a plan. Each item of the plan is in exactly one of them."""
+    """The accepted and the rejected part of a plan.
+
+    Each item of the plan is in exactly one of them, but one that is accepted without what it would have
+    closed: its closing is a rejection of its own.
+    """
 
     facts: tuple[Fact, ...]
     rejections: tuple[Rejection, ...]
@@ -101,9 +108,21 @@ def check(plan: Sequence[ProposedFact], shown: ShownConversation) -> CheckedFact
             item = item_reference("fact", filter(None, (proposed.of_id,)), index)
             rejections.append(Rejection(error.code, item, str(error), error.words))
         else:
+            if fact.of is not None and _must_stay_open(fact.relation, fact.of):
+                rejections.append(_refused_closing(fact.of, index))
+                fact = replace(fact, relation=Relation.NEW, of=None)
             facts.append(fact)
             taken_ids |= {fact.of.id} if fact.of else set()
     return CheckedFacts(tuple(facts), tuple(rejections))
+
+
+def _must_stay_open(relation: Relation, memory: Memory) -> bool:
+    return relation is Relation.CHANGED and closing.must_stay_open(memory)
+
+
+def _refused_closing(memory: Memory, index: int) -> Rejection:
+    detail = "is important, often confirmed, or about health, money or credentials: only a caller closes it"
+    return Rejection(RejectionCode.PROTECTED, item_reference("closing", (memory.id,), index), detail)
 
 
 def _checked_fact(
@@ -116,7 +135,7 @@ def _checked_fact(
     _check_answers(fact, shown, said)
     if fact.relation is not Relation.SAME:  # of which nothing is stored but its sources
         _check_specifics(fact, said)
-        _check_denials(fact, said)
+        _check_denials(fact, shown, said)
         _check_swaps(fact, said)
     if of_memory is not None:
         _check_relation(fact, of_memory)
@@ -228,8 +247,10 @@ def _check_specifics(fact: Fact, said: SaidTurns) -> None:
         raise _RuleViolation(RejectionCode.ADDS_SPECIFICS, detail, tuple(dict.fromkeys(added))[:_MAX_WORDS])
 
 
-def _check_denials(fact: Fact, said: SaidTurns) -> None:
-    if words := negation.contradicted_in(fact.proposed.content, said.denials_of(fact.sources)):
+def _check_denials(fact: Fact, shown: ShownConversation, said: SaidTurns) -> None:
+    answered = [SaidDenials.of_denied(turn.content) for turn in fact.sources if _is_denied(turn, shown)]
+    denials = SaidDenials.join([said.denials_of(fact.sources), *answered])
+    if words := negation.contradicted_in(fact.proposed.content, denials):
         detail = "these are denied in the fact or in its sources, not in both"
         raise _RuleViolation(RejectionCode.CHANGES_NEGATION, detail, words)
 
@@ -248,6 +269,8 @@ def _check_relation(fact: Fact, memory: Memory) -> None:
         return
     if normalize(content) == normalize(memory.content):
         raise _RuleViolation(RejectionCode.UNCHANGED, "says what the memory says")
+    if closing.must_stay_open(memory):
+        return
     if not _subjects(content) & _subjects(memory.content):
         raise _RuleViolation(RejectionCode.UNRELATED, "shares no word with the memory that it replaces")
     if max(memory.at, memory.valid_from or memory.at) > fact.occurred_at:

@@ -22,6 +22,7 @@ from shared.foundation.categories import (
     ACTIVE_PLANS,
     ANTI_PATTERN_TAG,
     ANTI_PATTERNS,
+    PREFERENCES,
     is_anti_pattern,
     is_below,
 )
@@ -29,12 +30,16 @@ from shared.foundation.ids import new_record_id
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
-from shared.memory.longterm.labels import INFERRED, PERMISSION, join_tags, requires_permission
+from shared.memory.longterm.labels import (
+    INFERRED,
+    PERMISSION,
+    is_kind_of_its_own,
+    join_tags,
+    limited_importance,
+    requires_permission,
+)
 from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Memory, Source
 from shared.search.text import indexed_text
-
-MAX_RAISED_IMPORTANCE = 0.75
-"""The highest importance that a model can give. Memories from 0.8 on are never pruned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +91,15 @@ def _is_inferred(memory: Memory) -> bool:
 def _merge_category(proposed: str | None, sources: Sequence[Memory], *, are_inferred: bool) -> str | None:
     """Return the model's category, or that of the most reinforced source if the model may not set it.
 
-    A model may not make or unmake an anti-pattern, make an active plan, or mark a stated fact as inferred.
+    A model may not make or unmake an anti-pattern, make a preference or an active plan, or mark a stated fact
+    as inferred.
     """
     category = validation.sanitize_category(proposed)
     warnings = [memory for memory in sources if is_anti_pattern(memory.category, memory.tags)]
-    if is_below(ANTI_PATTERNS, category) != bool(warnings) or is_below(ACTIVE_PLANS, category):
+    of_preference = any(is_below(PREFERENCES, memory.category) for memory in sources)
+    if is_kind_of_its_own(category, of_warning=bool(warnings), of_preference=of_preference):
+        category = None
+    if (warnings and not is_below(ANTI_PATTERNS, category)) or is_below(ACTIVE_PLANS, category):
         category = None
     if not are_inferred and category is not None and category.endswith(f"/{INFERRED}"):
         category = None
@@ -134,7 +143,7 @@ def needs_permission(memory: Memory) -> bool:
 
 def _merge_importance(proposed: float | None, sources: Sequence[Memory]) -> float:
     highest = max(memory.importance for memory in sources)
-    return highest if proposed is None else max(highest, min(proposed, MAX_RAISED_IMPORTANCE))
+    return highest if proposed is None else max(highest, limited_importance(proposed))
 
 
 def row_from_merge(fields: MergedFields) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 A denial is a negative word together with the content words near it. Each denial of a source must match one
 of the text that shares a word with it, and the reverse, so that of two facts the denied one stays denied.
-"Dislikes", "avoids" and "without" deny as "not" does. A text may add that something is no longer so: of an
-old fact and a new one, that is what a merge should say.
+"Dislikes", "avoids" and "without" deny as "not" does; "not allergic" denies a denial, and matches no other.
+That something is no longer so is a denial as any other. Only a merge may add it, because of an old fact and
+a new one that is what it should say; not if one of them is about health.
 """
 
 import re
@@ -11,18 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shared.dreams.verification import common_words
+from shared.foundation.sensitive_topics import is_about_health
 from shared.search.text import tokenizer
 
-_WORDS = """
+_PLAIN_WORDS = """
     not no never none nothing nobody neither nor cannot without don't doesn't didn't won't can't couldn't
     shouldn't wouldn't isn't aren't wasn't weren't hasn't haven't hadn't mustn't needn't ain't dont doesnt
-    didnt wont cant isnt arent wasnt
-    dislike dislikes disliked avoid avoids avoided avoiding refuse refuses refused hate hates hated forbid
-    forbids forbidden prohibit prohibits prohibited reject rejects rejected unable except
-    allergic allergy allergies intolerant allergisch
-    nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne weder hasst vermeidet
-    ne pas jamais aucun aucune rien personne sans déteste évite
-    nunca jamás sin ningún ninguno ninguna nada nadie tampoco odia evita
+    didnt wont cant isnt arent wasnt unable except
+    nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne weder
+    ne pas jamais aucun aucune rien personne sans
+    nunca jamás sin ningún ninguno ninguna nada nadie tampoco
     non senza niente nessuno nessuna
     não nem sem nenhum nenhuma ninguém
     niet geen nooit niets niemand zonder
@@ -31,7 +30,20 @@ _WORDS = """
     \u043d\u0438\u0447\u0435\u0433\u043e \u043d\u0438\u043a\u0442\u043e
     لا لم لن ليس לא אין בלי नहीं मत
 """
-_NEGATIVE = frozenset(_WORDS.split())
+_VERBS_AND_ADJECTIVES = """
+    dislike dislikes disliked avoid avoids avoided avoiding refuse refuses refused hate hates hated forbid
+    forbids forbidden prohibit prohibits prohibited reject rejects rejected
+    allergic allergy allergies intolerant allergisch allergique allergiques alérgico alérgica allergico
+    allergica allergiek allergisk
+    hasst vermeidet déteste évite odia evita
+"""
+_DENYING_WORDS = frozenset(_VERBS_AND_ADJECTIVES.split())
+_NEGATIVE = frozenset(_PLAIN_WORDS.split()) | _DENYING_WORDS
+# What may stand between a negation and the denying word that it denies: "no longer allergic".
+_BETWEEN = frozenset(
+    {"longer", "more", "really", "actually", "known", "been", "any", "anymore"}
+    | {"mehr", "plus", "ya", "più", "mais", "meer"}
+)
 # Everyday verbs. Two unrelated denials often share one, so it doesn't show that they match.
 _GENERIC_VERBS = frozenset(
     tokenizer.tokenize(
@@ -48,6 +60,8 @@ _AGREEING = frozenset({("no", "problem"), ("no", "worries"), ("no", "doubt"), ("
 _UNSPACED_ANSWERS = ("\u4e0d", "いいえ", "違", "아니")
 _ANSWER_CHARACTERS = 100
 _ENDED = frozenset({"longer", "anymore", "mehr", "plus", "ya"})
+_STOPPED = re.compile(r"\b(?:stop(?:s|ped)|quit|gave up|given up)(?= \w+ing\b)")
+_SAYS_NOTHING = _ENDED | tokenizer.QUESTION_WORDS
 _WINDOW = 6
 _CLAUSE_END = re.compile(
     r"(?<!\bdr)(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bprof)(?<!\bst)\.|[!?;:\n\u2026\u2013\u2014]|,?\s(?:but|however|though|aber|sondern|mais|pero|ma|maar)\s"
@@ -64,14 +78,16 @@ _OPPOSITE = re.compile(r"(?:un|in|im|ir|il|dis|non|des|dés|mis)(?=\w{4})")
 class Denial:
     """A negative word in its wording, the stems near it, and whether it says that something has ended.
 
-    `subject_stems` are before the negative word. If nothing follows it, or only an everyday verb ("Dogs
-    don't", "Tabs must not be used"), they tell what is denied.
+    `denies_denial` says that it denies a denying word: "not allergic". `subject_stems` are before the
+    negative word. If nothing follows it, or only an everyday verb ("Dogs don't", "Tabs must not be used"),
+    they tell what is denied.
     """
 
     wording: str
     near_stems: frozenset[str]
     has_ended: bool = False
     subject_stems: frozenset[str] = frozenset()
+    denies_denial: bool = False
 
     @property
     def is_shown_by_subject(self) -> bool:
@@ -107,6 +123,11 @@ class SaidDenials:
         return cls(tuple(_denials(source)), tuple(_stems_without_denial(source)), _words_of(source))
 
     @classmethod
+    def of_denied(cls, question: str) -> "SaidDenials":
+        """Return what "No" denies as the answer to a question."""
+        return cls((Denial("no", _content_stems(_WORD.findall(question.casefold()))),), (), frozenset())
+
+    @classmethod
     def join(cls, sources: Iterable["SaidDenials"]) -> "SaidDenials":
         """Return what several sources say together."""
         all_sources = list(sources)
@@ -121,7 +142,8 @@ def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     """Return the wordings of what is denied in the sources or in the text, but not in both."""
     text_denials = list(_denials(content))
     source_denials = [denial for source in sources for denial in _denials(source)]
-    added_denials = (denial for denial in text_denials if not denial.has_ended)
+    may_have_ended = not any(map(is_about_health, sources))
+    added_denials = (denial for denial in text_denials if not (denial.has_ended and may_have_ended))
     return [
         *_unmatched(source_denials, text_denials),
         *_unmatched(added_denials, source_denials),
@@ -153,10 +175,9 @@ def contradicted_in(content: str, said: SaidDenials) -> list[str]:
         if denial.near_stems <= text_stems
         and not any(denial.near_stems <= stems for stems in said.said_stems)
     ]
-    added_denials = (denial for denial in text_denials if not denial.has_ended)
     return [
         *_unmatched(repeated_denials, text_denials),
-        *_unmatched(added_denials, said.denials),
+        *_unmatched(text_denials, said.denials),
         *_changed_opposites(content, said.words),
     ]
 
@@ -197,6 +218,8 @@ def _unmatched(denials: Iterable[Denial], others: Sequence[Denial]) -> list[str]
 
 
 def _match(denial: Denial, other: Denial) -> bool:
+    if denial.denies_denial is not other.denies_denial:
+        return False
     if denial.near_stems & other.near_stems:
         return True
     return bool(
@@ -206,7 +229,7 @@ def _match(denial: Denial, other: Denial) -> bool:
 
 
 def _denials(text: str) -> Iterator[Denial]:
-    plain = text.casefold().replace("\u2019", "'")
+    plain = _STOPPED.sub("no longer", text.casefold().replace("\u2019", "'"))
     for clause in _CLAUSE_END.split(plain):
         words = _WORD.findall(clause)
         for position, word in enumerate(words):
@@ -223,13 +246,18 @@ def _denial_at(words: Sequence[str], position: int) -> Denial:
     subject_stems = _content_stems(words[max(0, position - _WINDOW) : position])
     wording = " ".join([words[position], *after[:3]])
     near_stems = _content_stems(after) or subject_stems
-    return Denial(wording, near_stems, not _ENDED.isdisjoint(after), subject_stems)
+    has_ended = not _ENDED.isdisjoint(after)
+    denies_denial = _denies_denial(words[position], after)
+    return Denial(wording, near_stems, has_ended, subject_stems, denies_denial)
+
+
+def _denies_denial(word: str, after: Sequence[str]) -> bool:
+    denied = next((other for other in after if other not in _BETWEEN), None)
+    return word not in _DENYING_WORDS and denied in _DENYING_WORDS
 
 
 def _content_stems(words: Sequence[str]) -> frozenset[str]:
     """Return the stems of what is denied: no generic subjects; everyday verbs only if only they are left."""
-    stems = frozenset(
-        tokenizer.tokenize(" ".join(word for word in words if word not in tokenizer.QUESTION_WORDS))
-    )
+    stems = frozenset(tokenizer.tokenize(" ".join(word for word in words if word not in _SAYS_NOTHING)))
     stems -= common_words.GENERIC_SUBJECTS
     return stems - _GENERIC_VERBS or stems

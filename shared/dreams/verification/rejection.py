@@ -34,7 +34,7 @@ class RejectionCode(StrEnum):
     ADDS_SPECIFICS = "adds_specifics"  # a name or number is in no source
     MALFORMED = "malformed"  # an anti-pattern that lost its form, or an item of no usable form
     NEEDS_REPLACEMENT = "needs_replacement"  # may only be archived with a successor
-    PROTECTED = "protected"  # too important to be archived without a successor
+    PROTECTED = "protected"  # too important to be archived without a successor, or to be closed by mining
     OVER_QUOTA = "over_quota"  # over the number of memories that a run may prune
     UNCHANGED = "unchanged"  # says the same as its only source
     DUPLICATE = "duplicate"  # says the same as an existing memory

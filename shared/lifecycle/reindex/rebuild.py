@@ -14,8 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.stages import SEARCHABLE_KINDS, RecordKind
+from shared.jobs import model_guard, model_pauses
 from shared.lifecycle.reindex.backfill import backfill
 from shared.platform.resources import Resources
+from shared.platform.spend.charge import Purpose
 from shared.search.index import collections, generations
 from shared.search.index.generations import Generation
 
@@ -47,9 +49,16 @@ async def start_reindex(resources: Resources, kinds: Sequence[RecordKind]) -> li
 
 
 async def _model_and_dimension(resources: Resources) -> tuple[str | None, int | None]:
-    if resources.embedder is None:
+    """Return which model embeds records. The endpoint is asked if that is unknown, or if it is paused."""
+    embedder, stage = resources.embedder, Purpose.EMBEDDING
+    if embedder is None:
         return None, None
-    return resources.embedder.model, await resources.embedder.dimension()
+    async with resources.postgres.across_tenants() as connection:
+        pause = await model_pauses.find(connection, stage, embedder.identity)
+    if pause is not None or not embedder.is_known:
+        async with model_guard.guard(resources.postgres, resources.settings, stage, embedder.identity):
+            await embedder.check()
+    return await embedder.name(), await embedder.dimension()
 
 
 async def _all_kinds_live(resources: Resources) -> bool:

@@ -19,6 +19,7 @@ from shared.lifecycle.transfer import graph_entities, graph_lines, graph_triples
 from shared.lifecycle.transfer.graph_batch import GraphBatch, Overtaken
 from shared.lifecycle.transfer.graph_lines import EntityLine, GraphLine, TripleLine
 from shared.lifecycle.transfer.import_rows import Target
+from shared.lifecycle.transfer.parsing_thread import in_thread
 from shared.lifecycle.transfer.row_kind import LineKind
 from shared.lifecycle.transfer.scope_report import ScopeReport
 from shared.memory.graph import entity_queries, tombstones, triple_queries
@@ -72,7 +73,7 @@ async def import_lines(
     Raises errors.Busy if others keep writing the same names, and errors.Conflict if the user or agent was
     erased since the import began.
     """
-    for numbered in _batches(_parse(kind, lines, report)):
+    async for numbered in in_thread(_batches(_parse(kind, lines, report))):
         batch = await _import_batch(target, numbered, restore=restore)
         report.of(kind).add(batch.part)
         for rule, numbers in batch.refused.items():

@@ -126,6 +126,7 @@ def _write(model: type[GraphLine], fields: dict[str, Any]) -> bytes:
 
 def parse(model: type[L], raw: bytes) -> L:
     """Parse a line and check it. Raises errors.Invalid, naming the field and the rule."""
+    ndjson.check_value_count(raw)
     try:
         line = model.model_validate(ndjson.load_object(raw))
     except ValidationError as error:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
-from shared.foundation.scope import Scope
+from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import MemoryState, Pipeline, RecordKind
 from shared.infra.postgres import transaction_time
 from shared.jobs import queries as job_queries
@@ -24,6 +24,8 @@ from shared.memory.longterm import history, save, scope_queries, tombstones
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.fingerprint import fingerprint_of
+from shared.memory.longterm.memory import Source
+from shared.memory.longterm.source_check import NamedSources
 from shared.platform.resources import Resources
 
 _MAX_ATTEMPTS = 5
@@ -32,7 +34,7 @@ _MAX_ATTEMPTS = 5
 async def import_batch(
     resources: Resources,
     scope: Scope,
-    actor: str,
+    caller: Caller,
     lines: Sequence[MemoryLine],
     erasures: Erasures,
     *,
@@ -48,7 +50,7 @@ async def import_batch(
     for _ in range(_MAX_ATTEMPTS):
         try:
             executed_plan, jobs = await _commit(
-                resources, scope, actor, lines, erasures, restore=restore, moves_sessions=moves_sessions
+                resources, scope, caller, lines, erasures, restore=restore, moves_sessions=moves_sessions
             )
         except IntegrityError:
             continue
@@ -65,7 +67,7 @@ async def import_batch(
 async def _commit(
     resources: Resources,
     scope: Scope,
-    actor: str,
+    caller: Caller,
     lines: Sequence[MemoryLine],
     erasures: Erasures,
     *,
@@ -78,12 +80,14 @@ async def _commit(
         if moves_sessions:
             lines = await _with_moved_sources(connection, scope, lines)
         state = await _load_state(connection, scope, lines, can_enrich=can_enrich, restore=restore)
-        executed_plan = plan(state, lines)
+        refused = await _find_refused(connection, caller, state, lines)
+        executed_plan = plan(state, [line for line in lines if line.id not in refused])
+        executed_plan.refused = [(line, refused[line.id]) for line in lines if line.id in refused]
         for before, after in executed_plan.updated:
             await scope_queries.replace_memory(connection, after)
-            await history.add_update(connection, actor, before, after)
+            await history.add_update(connection, caller.key_id, before, after)
         await scope_queries.insert_memories(connection, executed_plan.created)
-        await history.add(connection, actor, "imported", executed_plan.created)
+        await history.add(connection, caller.key_id, "imported", executed_plan.created)
         if restore:
             stored_memories = [*executed_plan.created, *(after for _, after in executed_plan.updated)]
             await tombstones.remove(connection, scope, [memory.content for memory in stored_memories])
@@ -100,6 +104,24 @@ async def _with_moved_sources(
     named = {source.session_id for line in lines for source in line.sources}
     ids = await row_ids.find_moved_sessions(connection, scope, named)
     return [line.with_sessions(ids) if ids else line for line in lines]
+
+
+async def _find_refused(
+    connection: AsyncConnection, caller: Caller, state: ImportState, lines: Sequence[MemoryLine]
+) -> dict[str, str]:
+    """Return the rules that lines break whose sources the caller may not name, by the ids of the lines."""
+    added: list[tuple[str, str, Source]] = []
+    for line in lines:
+        memory = state.memories.get(state.ids[line.id])
+        known = [] if memory is None else memory.sources
+        added += [(line.id, f"sources.{n}", item) for n, item in enumerate(line.sources) if item not in known]
+    named = await NamedSources.read(connection, caller, [source for _, _, source in added])
+    refused: dict[str, str] = {}
+    for line_id, field, source in added:
+        fault = named.fault(source, field)
+        if fault is not None:
+            refused.setdefault(line_id, str(fault))
+    return refused
 
 
 async def _load_state(

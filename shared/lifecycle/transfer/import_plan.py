@@ -50,6 +50,8 @@ class ImportPlan:
     remapped: dict[str, str] = field(default_factory=dict)
     tombstoned: list[str] = field(default_factory=list)
     duplicates: list[tuple[MemoryLine, str]] = field(default_factory=list)
+    # Lines that the caller may not import, with the rules.
+    refused: list[tuple[MemoryLine, str]] = field(default_factory=list)
 
     @property
     def reindexed(self) -> list[Memory]:

@@ -21,6 +21,7 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns import window
 from shared.conversation.turns.turn import record_id_of
 from shared.foundation import errors, json_values
+from shared.foundation.roles import Role
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import transaction_time
@@ -45,6 +46,7 @@ from shared.lifecycle.transfer.scope_report import KindReport, ScopeReport
 from shared.memory.playbooks import queries as playbook_queries
 from shared.memory.preferences import queries as preference_queries
 from shared.memory.skills import queries as skill_queries
+from shared.platform.auth import rights
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
@@ -109,45 +111,68 @@ async def import_rows(target: Target, lines: Sequence[RowLine], report: ScopeRep
 
 
 async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
-    scope, kind = target.scope, lines[0].kind
+    scope = target.scope
     async with target.resources.postgres.for_tenant(scope.tenant) as connection:
         await erasure_queries.require_not_erased(connection, scope, target.erasures)
-        batch = _Batch(kind, scope, await transaction_time(connection))
+        batch = _Batch(lines[0].kind, scope, await transaction_time(connection))
         owned_lines, without_session = await row_owners.lock_owners(connection, scope, lines)
         batch.refused["its session is not there"] = without_session
-        if kind.name is LineKind.PINNED_TEXT:
-            max_chars = target.resources.settings.context_max_pinned_chars
-            owned_lines, without_room = await pinned_lines.select_fitting(
-                connection, scope, owned_lines, max_chars
-            )
-            batch.refused[pinned_lines.NO_ROOM] = without_room
-        if kind.name in {LineKind.SKILL_FILE, LineKind.SKILL}:
-            owned_lines, refused = await skill_lines.select_complete(
-                connection, target.resources.settings, scope, owned_lines
-            )
-            batch.refused |= refused
-        if kind.name is LineKind.SESSION_SUMMARY:
-            owned_lines, ahead = await summary_lines.select_behind_windows(connection, scope, owned_lines)
-            batch.refused[summary_lines.AHEAD] = ahead
-        batch.part.remapped = await row_owners.map_row_ids(connection, scope, owned_lines)
-        batch.versions = await row_owners.lock_state_stores(connection, scope, owned_lines)
-        named_lines = [_with_new_id(batch, line) for line in owned_lines]
-        if kind.name is LineKind.PREFERENCE:
+        selected_lines = await _select_lines(connection, target, batch, owned_lines)
+        batch.part.remapped = await row_owners.map_row_ids(connection, scope, selected_lines)
+        batch.versions = await row_owners.lock_state_stores(connection, scope, selected_lines)
+        named_lines = [_with_new_id(batch, line) for line in selected_lines]
+        if batch.kind.name is LineKind.PREFERENCE:
             named_lines = await learnt_lines.link(connection, scope, named_lines)
         if not target.restore:
             batch.deleted_keys = await deleted_rows.find(connection, scope, named_lines)
         await _write_rows(connection, batch, named_lines)
-        if kind.name is LineKind.SKILL:
-            await skill_queries.add_first_versions(connection, scope)
-        if target.restore:
-            await deleted_rows.restore(connection, scope, kind.name, batch.created)
-        if kind.name is LineKind.TURN:
-            await row_owners.finish_sessions(connection, scope.tenant, batch.created)
-        await row_owners.finish_state_stores(
-            connection, target.resources.settings, kind, batch.created, batch.versions
-        )
+        await _finish(connection, target, batch)
         batch.jobs = await _enqueue(connection, batch)
         return batch
+
+
+async def _select_lines(
+    connection: AsyncConnection, target: Target, batch: _Batch, lines: list[RowLine]
+) -> list[RowLine]:
+    """Return the lines that the rules of their kind let in; note the numbers of the others by rule."""
+    scope, settings = target.scope, target.resources.settings
+    match batch.kind.name:
+        case LineKind.TURN | LineKind.TRANSCRIPT_ENTRY:
+            lines, batch.refused[rights.SYSTEM_RULE] = _split_by_voice(target.caller, lines)
+        case LineKind.PINNED_TEXT:
+            lines, batch.refused[pinned_lines.NO_ROOM] = await pinned_lines.select_fitting(
+                connection, scope, lines, settings.context_max_pinned_chars
+            )
+        case LineKind.SKILL_FILE | LineKind.SKILL:
+            lines, refused = await skill_lines.select_complete(connection, settings, scope, lines)
+            batch.refused |= refused
+        case LineKind.SESSION_SUMMARY:
+            lines, batch.refused[summary_lines.AHEAD] = await summary_lines.select_behind_windows(
+                connection, scope, lines
+            )
+    return lines
+
+
+async def _finish(connection: AsyncConnection, target: Target, batch: _Batch) -> None:
+    """Bring what belongs to the rows into line with them: versions, tombstones, sessions, state stores."""
+    scope, kind = batch.scope, batch.kind
+    if kind.name is LineKind.SKILL:
+        await skill_queries.add_first_versions(connection, scope)
+    if target.restore:
+        await deleted_rows.restore(connection, scope, kind.name, batch.created)
+    if kind.name is LineKind.TURN:
+        await row_owners.finish_sessions(connection, scope.tenant, batch.created)
+    settings = target.resources.settings
+    await row_owners.finish_state_stores(connection, settings, kind, batch.created, batch.versions)
+
+
+def _split_by_voice(caller: Caller, lines: Sequence[RowLine]) -> tuple[list[RowLine], list[int]]:
+    """Return the lines whose roles and speakers the key may speak as, and the line numbers of the others."""
+    is_allowed = [
+        rights.may_speak_as(caller, Role(line.fields["role"]), line.fields.get("speaker")) for line in lines
+    ]
+    allowed = [line for line, is_own in zip(lines, is_allowed, strict=True) if is_own]
+    return allowed, [line.number for line, is_own in zip(lines, is_allowed, strict=True) if not is_own]
 
 
 def _with_new_id(batch: _Batch, line: RowLine) -> RowLine:

@@ -21,6 +21,7 @@ from shared.lifecycle.transfer.import_rows import Target, import_rows
 from shared.lifecycle.transfer.import_sessions import import_session
 from shared.lifecycle.transfer.line_kinds import ROW_KINDS
 from shared.lifecycle.transfer.ndjson import MemoryLine
+from shared.lifecycle.transfer.parsing_thread import in_thread
 from shared.lifecycle.transfer.row_kind import GRAPH_KINDS, LineKind, RowKind
 from shared.lifecycle.transfer.row_owners import RowLine
 from shared.lifecycle.transfer.scope_report import ScopeReport
@@ -81,7 +82,8 @@ async def _import_lines(
     target: Target, raw_lines: Iterable[bytes], *, kinds: Collection[LineKind] = tuple(LineKind)
 ) -> dict[str, Any]:
     report = ScopeReport()
-    for kind, lines in groupby(_read_lines(raw_lines, report, kinds), attrgetter("kind")):
+    by_kind = groupby(_read_lines(raw_lines, report, kinds), attrgetter("kind"))
+    async for kind, lines in in_thread(by_kind):
         if kind is LineKind.MEMORY:
             await _import_memories(target, lines, report)
         elif kind in GRAPH_KINDS:
@@ -116,14 +118,14 @@ async def _import_memories(target: Target, lines: Iterable[_Line], report: Scope
     def parsed() -> Iterator[MemoryLine]:
         for line in lines:
             try:
-                yield ndjson.parse_line(line.raw)
+                yield ndjson.parse_line(line.raw).numbered(line.number)
             except errors.Invalid as error:
                 report.malformed.append({"line": line.number, "rule": str(error)})
 
     await memory_lines.import_lines(
         target.resources,
         target.scope,
-        target.caller.key_id,
+        target.caller,
         parsed(),
         report.memories,
         target.erasures,
@@ -134,7 +136,7 @@ async def _import_memories(target: Target, lines: Iterable[_Line], report: Scope
 
 async def _import_rows(target: Target, kind: RowKind, lines: Iterable[_Line], report: ScopeReport) -> None:
     may_write_agent = may_reach(target.caller, target.scope, Action.WRITE)
-    for batch in _batches(_parse_rows(kind, lines, report), target.scope):
+    async for batch in in_thread(_batches(_parse_rows(kind, lines, report), target.scope)):
         if batch[0].is_of_agent and not may_write_agent:
             report.refuse([line.number for line in batch], kind.name, _OF_AGENT)
         elif kind.name is LineKind.SESSION:

@@ -5,6 +5,10 @@ included. History and tombstones are not, because they concern this installation
 page per transaction, so that a slow reader keeps no transaction open; a memory that changes meanwhile
 is exported as it was when its page was read.
 
+A key with a binding imports lines whose sources it could name in a save, or that the memory of this id has
+already. So an export of a scope goes back to it unchanged, sessions first, also if some of them are gone by
+then. Other lines are reported.
+
 An import goes by id. Lines are stored in batches, each in one transaction. A repeated import changes
 nothing, so an interrupted one is simply sent again. Lines that duplicate another memory are tried again
 while updates free fingerprints, because the order of lines must not matter.
@@ -15,12 +19,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 from shared.foundation import errors
-from shared.foundation.scope import Scope
+from shared.foundation.scope import Caller, Scope
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import id_mapping, import_batch, ndjson, upload
 from shared.lifecycle.transfer.import_report import Report
 from shared.lifecycle.transfer.ndjson import MemoryLine
+from shared.lifecycle.transfer.parsing_thread import in_thread
 from shared.memory.longterm import scope_queries
 from shared.platform.resources import Resources
 
@@ -45,7 +50,7 @@ async def export(resources: Resources, scope: Scope) -> AsyncIterator[bytes]:
 
 
 async def import_stream(
-    resources: Resources, scope: Scope, actor: str, chunks: AsyncIterator[bytes], *, restore: bool
+    resources: Resources, scope: Scope, caller: Caller, chunks: AsyncIterator[bytes], *, restore: bool
 ) -> dict[str, Any]:
     """Import lines that arrive in chunks of any size, and return the report.
 
@@ -59,14 +64,14 @@ async def import_stream(
     with tempfile.SpooledTemporaryFile(upload.MAX_IN_MEMORY_BYTES) as spool:
         await upload.receive_upload(chunks, spool)
         lines = _parse_lines(spool, report)
-        await import_lines(resources, scope, actor, lines, report, erasures, restore=restore)
+        await import_lines(resources, scope, caller, lines, report, erasures, restore=restore)
     return report.as_json()
 
 
 async def import_lines(
     resources: Resources,
     scope: Scope,
-    actor: str,
+    caller: Caller,
     lines: Iterable[MemoryLine],
     report: Report,
     erasures: Erasures,
@@ -82,9 +87,9 @@ async def import_lines(
     for _ in range(_MAX_ROUNDS):
         updated_before, duplicate_lines = report.updated, list[MemoryLine]()
         report.duplicates = [*earlier_duplicates]
-        for batch in _batches(lines):
+        async for batch in in_thread(_batches(lines)):
             plan = await import_batch.import_batch(
-                resources, scope, actor, batch, erasures, restore=restore, moves_sessions=moves_sessions
+                resources, scope, caller, batch, erasures, restore=restore, moves_sessions=moves_sessions
             )
             report.add(plan)
             duplicate_lines += [line for line, _ in plan.duplicates]
@@ -97,7 +102,7 @@ def _parse_lines(raw_lines: Iterable[bytes], report: Report) -> Iterator[MemoryL
     """Parse lines, and add those that are malformed to the report."""
     for number, raw in ndjson.numbered_lines(raw_lines):
         try:
-            yield ndjson.parse_line(raw)
+            yield ndjson.parse_line(raw).numbered(number)
         except errors.Invalid as error:
             report.malformed.append({"line": number, "rule": str(error)})
 

@@ -24,6 +24,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     Strict,
     ValidationError,
     model_validator,
@@ -31,6 +32,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from shared.foundation import errors, validation
+from shared.foundation.json_value_count import ValueCounter
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.memory import (
     MAX_REINFORCEMENT_COUNT,
@@ -44,6 +46,8 @@ from shared.memory.longterm.memory import (
 
 # The longest memory that can be stored, with every character escaped, has about half of this.
 MAX_BYTES = 1024 * 1024
+MAX_VALUES = 65_536
+"""JSON values of a line of a memory, an entity or a triple: many times what one can have."""
 MAX_REFERENCES = 1000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
@@ -125,6 +129,19 @@ class MemoryLine(BaseModel):
     expires_at: Moment | None = None
     saved_without_source: Annotated[bool, Strict()] = False
 
+    _number: int = PrivateAttr(default=0)
+
+    @property
+    def number(self) -> int:
+        """The number of the line in what was uploaded, from 1; 0 if it is not known."""
+        return self._number
+
+    def numbered(self, number: int) -> "MemoryLine":
+        """Return the line with its number."""
+        copy = self.model_copy()
+        copy._number = number  # noqa: SLF001  (a line of this class)
+        return copy
+
     def with_sessions(self, ids: Mapping[str, str]) -> "MemoryLine":
         """Return the line with other session ids in its sources; `ids` maps the ids of the line."""
         sources = [
@@ -163,6 +180,7 @@ def parse_line(raw: bytes) -> MemoryLine:
     """Parse a line. Raises errors.Invalid, naming the field and the rule."""
     if len(raw) > MAX_BYTES:
         raise errors.TooLarge("line", f"must be at most {MAX_BYTES} bytes")
+    check_value_count(raw)
     line = parse_object(MemoryLine, raw)
     _check_values(line)
     _check_key_and_times(line)
@@ -170,6 +188,14 @@ def parse_line(raw: bytes) -> MemoryLine:
     if aligned.archived_by is not None and aligned.archived_at is None:
         raise errors.Invalid("archived_by", "must be given with archived_at only")
     return aligned
+
+
+def check_value_count(raw: bytes) -> None:
+    """Raise errors.TooLarge for a line of many values: thirty of them would stop a gateway for seconds."""
+    counter = ValueCounter()
+    counter.add(raw)
+    if counter.count > MAX_VALUES:
+        raise errors.TooLarge("line", f"must have at most {MAX_VALUES} JSON values")
 
 
 def parse_object(model: type[M], raw: bytes) -> M:

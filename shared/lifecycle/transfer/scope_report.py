@@ -65,6 +65,7 @@ class ScopeReport:
             self.memories.remapped,
             self.memories.tombstoned,
         )
+        of_memories = [{**item, "kind": LineKind.MEMORY} for item in self.memories.refused]
         reported = {LineKind.MEMORY: memories, **self.rows}
         kinds = {kind: reported[kind] for kind in LineKind if kind in reported}
         return {
@@ -73,6 +74,6 @@ class ScopeReport:
             "tombstoned": [id_ for part in kinds.values() for id_ in part.tombstoned],
             "duplicates": self.memories.duplicates,
             "malformed": sorted(self.malformed, key=lambda item: item["line"]),
-            "refused": sorted(self.refused, key=lambda item: item["line"]),
+            "refused": sorted([*self.refused, *of_memories], key=lambda item: item["line"]),
             "kinds": {kind.value: part.as_json() for kind, part in kinds.items()},
         }

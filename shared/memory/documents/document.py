@@ -35,6 +35,15 @@ class NewFile:
     source: str | None = None
 
 
+class ReplacedText(BaseModel):
+    """What search no longer finds once an upload is ready: an earlier version, or what the source left."""
+
+    id: str
+    version: int
+    file_name: str
+    sha256: str
+
+
 class Document(BaseModel):
     """A document. The same bytes were also uploaded from `other_sources`.
 
@@ -81,6 +90,12 @@ class Document(BaseModel):
             "searchable": row["searchable_version"] is not None,
         }
         return cls.model_validate({**row} | shown)
+
+
+class UploadedDocument(Document):
+    """The document of an upload. `replaced` is what its source had before, if that was another text."""
+
+    replaced: ReplacedText | None = None
 
 
 _PARSED = 0.1

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-PARSER_VERSION = 2
+PARSER_VERSION = 4
 """Raise it whenever a file may be read otherwise than before: a document whose file is uploaded again is
 then read anew, although the bytes are the same."""
 UnreadableReason = Literal["encrypted", "no_text", "too_large", "damaged", "unsupported", "timed_out"]

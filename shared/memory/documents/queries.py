@@ -6,6 +6,7 @@ others have uploaded. A worker and a deletion lock the document, then its jobs.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import PurePath
 
 from sqlalchemy import ColumnElement, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -125,8 +126,13 @@ async def add_source(connection: AsyncConnection, existing: Document, source: st
 
 
 async def remove_source(connection: AsyncConnection, existing: Document, source: str) -> Document:
-    """Note that a locked document no longer comes from one of its sources."""
+    """Note that a locked document no longer comes from one of its sources.
+
+    If its file is named so, it is named as the first source that is left: another file has that name now.
+    """
     rest = [name for name in existing.sources if name != source]
+    if rest and existing.file_name == source:
+        existing = await _update(connection, existing, {"file_name": PurePath(rest[0]).name or rest[0]})
     return await _set_sources(connection, existing, rest, None if rest else source)
 
 

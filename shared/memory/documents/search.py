@@ -18,7 +18,6 @@ from shared.memory.documents.passage import Passage
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
-from shared.search.floor import Floor
 from shared.search.index.client import IndexHits, IndexQuery
 from shared.search.index.fallback import RowHits, RowSource
 from shared.search.index.hits import Hit
@@ -44,7 +43,9 @@ async def search(resources: Resources, caller: Caller, query: str, limit: int) -
     first = (await search_agent_md(resources, caller.tenant, query))[:limit]
     found = await _find_chunks(resources, caller.tenant, query)
     chunks = {chunk.id: chunk for chunk, _, _ in found.chunks}
-    chosen = await rerank.rerank(resources.cross_encoder, query, _rank(query, found), limit - len(first))
+    chosen = await rerank.rerank(
+        resources.cross_encoder, query, _rank(query, found.chunks), limit - len(first)
+    )
     passages = [_passage(chunks[text.id], text.score) for text in chosen.texts]
     highest = max([_FIRST_SCORE, *(passage.score for passage in passages)])
     results = [*(replace(passage, score=highest) for passage in first), *passages]
@@ -56,7 +57,6 @@ class _Found:
     chunks: list[ScoredChunk]
     stages: list[str]
     degraded: list[str]
-    floor: Floor | None
 
 
 async def _find_chunks(resources: Resources, tenant: str, query: str) -> _Found:
@@ -76,7 +76,7 @@ async def _find_chunks(resources: Resources, tenant: str, query: str) -> _Found:
     )
     if isinstance(found, RowHits):
         chunks = [(row, score, None) for row, score in found.rows]
-    return _Found(chunks or [], found.stages, found.degraded, found.floor)
+    return _Found(chunks or [], found.stages, found.degraded)
 
 
 async def _read_hits(resources: Resources, tenant: str, hits: Sequence[Hit]) -> list[ScoredChunk]:
@@ -86,11 +86,11 @@ async def _read_hits(resources: Resources, tenant: str, hits: Sequence[Hit]) -> 
     return [(by_id[hit.record_id], hit.keyword, hit.cosine) for hit in hits if hit.record_id in by_id]
 
 
-def _rank(query: str, found: _Found) -> list[ScoredText]:
+def _rank(query: str, chunks: Sequence[ScoredChunk]) -> list[ScoredText]:
     """Return the candidates of the re-ranker, best first."""
-    candidates = [index_document.candidate(*scored) for scored in found.chunks]
+    candidates = [index_document.candidate(*scored) for scored in chunks]
     text_by_id = {candidate.id: candidate.said for candidate in candidates}
-    ranked = rank(query, candidates, now=datetime.now(UTC), floor=found.floor)
+    ranked = rank(query, candidates, now=datetime.now(UTC))
     return [ScoredText(scored.id, text_by_id[scored.id], scored.score) for scored in ranked[:CANDIDATES]]
 
 

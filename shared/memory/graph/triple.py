@@ -22,6 +22,7 @@ MAX_PREDICATE = 64
 MAX_LITERAL = 1000
 MAX_FACT = 2000
 DEFAULT_CONFIDENCE = 0.5
+CONFIDENCE_DIGITS = 4
 _NOT_SNAKE = re.compile(r"[\W_]+")
 # What a name would need to look like another triple within the line of its own.
 _ARROW = re.compile("-{2,}")
@@ -82,6 +83,8 @@ class TripleDraft(BaseModel):
             "subject": names.check_name(self.subject, "subject"),
             "object": None if self.object is None else names.check_name(self.object, "object"),
             "predicate": check_predicate(self.predicate),
+            # What models and callers compute, such as 1.2 * 0.7, has digits that nobody means.
+            "confidence": round(self.confidence, CONFIDENCE_DIGITS),
         }
         return self.model_copy(update=update | self._times())
 

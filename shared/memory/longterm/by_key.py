@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from shared.foundation import errors, validation
-from shared.foundation.scope import Scope
+from shared.foundation.scope import Caller, Scope
 from shared.foundation.versions import Expected
-from shared.memory.longterm import key_queries, keyed, save, tombstones
+from shared.memory.longterm import key_queries, keyed, save, source_check, tombstones
 from shared.memory.longterm.key_queries import ANY_SEGMENT
 from shared.memory.longterm.memory import Memory, MemoryDraft, Name
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
@@ -25,7 +25,7 @@ class KeyedResponse(NamedTuple):
 async def put(
     resources: Resources,
     scope: Scope,
-    actor: str,
+    caller: Caller,
     draft: MemoryDraft,
     expected: Expected | None = None,
     key: IdempotencyKey | None = None,
@@ -34,14 +34,15 @@ async def put(
 
     If a request with this idempotency `key` was done before, nothing is saved and its stored response is
     returned, after what it left unindexed is written through. Raises errors.PreconditionFailed if what is
-    stored is not expected.
+    stored is not expected, and errors.Invalid for a source that the caller may not name.
     """
     async with (
         resources.postgres.for_tenant(scope.tenant) as connection,
         idempotent(connection, scope.tenant, key) as request,
     ):
         if request.stored is None:
-            write = await keyed.save_if(connection, scope, actor, draft, expected)
+            await source_check.require(connection, caller, draft)
+            write = await keyed.save_if(connection, scope, caller.key_id, draft, expected)
             await tombstones.remove(connection, scope, [draft.content])
             jobs = await save.enqueue_jobs(connection, scope.tenant, [write.memory])
             response = KeyedResponse(write.memory.model_dump(mode="json"), write.is_new)

@@ -4,13 +4,26 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Text, and_, bindparam, exists, func, or_, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.conversation.sessions.table import session
+from shared.foundation.scope import Scope
 from shared.foundation.stages import Pipeline, RecordKind
-from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
 from shared.jobs.table import job
+from shared.memory.longterm.labels import PROMOTION
 from shared.memory.longterm.table import IS_TO_COMPACT, IS_UNEXPIRED, deleted_source_session, memory
 from shared.search.text import indexed_text
 
@@ -66,6 +79,26 @@ def _comes_from(session_ids: Sequence[str]) -> ColumnElement[bool]:
     source = func.jsonb_array_elements(memory.c.sources).table_valued("value")
     in_sessions = is_any_of(source.c.value.op("->>")("session_id"), session_ids)
     return select(source.c.value).where(in_sessions).exists()
+
+
+async def lock_promoted_from(connection: AsyncConnection, scope: Scope, session_id: str) -> list[str]:
+    """Lock the memories that were promoted from the scratchpad of a session, and are said by nobody else.
+
+    Another session that is still there says them, or a caller who has saved them without one. Return the ids.
+    """
+    source = func.jsonb_array_elements(memory.c.sources).table_valued("value")
+    other_id = source.c.value.op("->>")("session_id")
+    is_open = (
+        select(session.c.id).where(tenant_filter(session, scope.tenant), session.c.id == other_id).exists()
+    )
+    is_said_elsewhere = select(source.c.value).where(other_id != session_id, is_open).exists()
+    has_only_sessions = func.jsonb_array_length(memory.c.sources) == memory.c.reinforcement_count
+    where = (
+        *(exact_scope(memory, scope), memory.c.metadata["source"].astext == PROMOTION),
+        *(_comes_from([session_id]), has_only_sessions, ~is_said_elsewhere),
+    )
+    statement = select(memory.c.id).where(*where).order_by(memory.c.id).with_for_update()
+    return list(await connection.scalars(statement))
 
 
 async def _list_deleted_sources(

@@ -160,14 +160,19 @@ async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> 
 
 
 _LOCK_EXISTING = text(
-    "SELECT id FROM memory WHERE tenant = :tenant AND id = ANY (:ids) ORDER BY id FOR KEY SHARE"
+    """
+    SELECT id FROM memory
+    WHERE tenant = :tenant AND id = ANY (:ids) AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY id FOR KEY SHARE
+    """
 ).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
 async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
     """Return those of these ids that exist, and keep their memories from being deleted until the end.
 
-    Changing the memories stays possible. A transaction that stores a copy of a memory's text calls this.
+    What has expired counts as deleted. Changing the memories stays possible. A transaction that stores a
+    copy of a memory's text calls this.
     """
     if not ids:
         return set()

@@ -51,6 +51,9 @@ class MemoryResult:
 class SearchOptions:
     """How to rank and limit what matches.
 
+    `above_floor` leaves out what has nothing to do with the query, by the floor of the index.
+    `min_similarity` replaces that floor. Without either nothing is left out.
+
     `reserve_anti_pattern` reserves a place for an anti-pattern that matches. If `episodes` is set, at most
     so many episodes follow the other results and do not count against `limit`. `shown` are the ids of the
     pages before: they are ranked with the others, and left out of the results.
@@ -59,6 +62,7 @@ class SearchOptions:
     limit: int = 20
     strategy: str = ranking.DEFAULT_STRATEGY
     min_similarity: float | None = None
+    above_floor: bool = False
     reserve_anti_pattern: bool = False
     episodes: int | None = None
     shown: frozenset[str] = frozenset()
@@ -151,7 +155,7 @@ async def _rank_hits(
         hidden_ids = _hidden_ids(candidates, options)
         # If nothing is relevant, worse hits are not either: then all that match count.
         count = sum(candidate.id not in hidden_ids for _, candidate in candidates)
-        ranker = _ranking(query, options, floor)
+        ranker = _ranking(query, options, floor if options.above_floor else None)
         ranker.add([candidate for _, candidate in candidates])
         if options.strategy == ranking.DEFAULT_STRATEGY:
             best = ranker.best(neighbours.MAX_HITS_WITH_NEIGHBOURS)

@@ -49,7 +49,7 @@ memory = Table(
     Column("metadata", JSONB, nullable=False, server_default=_EMPTY, info=content()),
     Column("importance", Double, nullable=False, server_default=text("0.5")),
     Column("state", Text, nullable=False, info=no_content("one of a fixed list")),
-    Column("failure_reason", Text, info=no_content("words of Loci about a model")),
+    Column("failure_reason", Text, info=content()),
     # The version of the point in the index: every change of a searchable field is a new version. An imported
     # memory may have the id of a deleted one; it begins with the time in microseconds, above all that were.
     Column("version", BigInteger, nullable=False, server_default=text("1")),

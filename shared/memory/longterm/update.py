@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, versions
 from shared.foundation.scope import Caller
-from shared.foundation.stages import MemoryState
 from shared.foundation.versions import Expected
 from shared.jobs.job import Job
 from shared.memory.longterm import (
@@ -160,6 +159,6 @@ def _derived_columns(changed: Memory, names: AbstractSet[str]) -> dict[str, Any]
         "version": changed.version + 1,
         "content_version": changed.content_version + bool(RECALLED_LINE_FIELDS & names),
         # It is about the text that was there before.
-        **({"failure_reason": None} if "content" in names and changed.state is MemoryState.FINAL else {}),
+        **({"failure_reason": None} if "content" in names else {}),
         "updated_at": func.now(),
     }

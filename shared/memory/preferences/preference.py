@@ -171,6 +171,12 @@ class Preference(BaseModel):
         return PreferenceDraft(condition=self.condition, effect=self.effect, related=tuple(self.related))
 
     @property
+    def is_learnt(self) -> bool:
+        """Whether it is a learnt wish. It has no condition: its description is what it says, for search."""
+        is_from_conversations = self.origin in {PreferenceOrigin.PROMOTION, PreferenceOrigin.DREAM}
+        return is_from_conversations and self.condition.description == self.effect.value
+
+    @property
     def scope(self) -> Scope:
         """The scope that the preference belongs to."""
         return Scope(self.tenant, self.agent_id, self.user_id)
@@ -178,7 +184,8 @@ class Preference(BaseModel):
     def to_json(self) -> JsonObject:
         """Return the preference as the API does: condition and effect have what they name alone."""
         fields = self.model_dump(mode="json", exclude={"condition", "effect"})
-        condition = self.condition.model_dump(exclude_none=True)
+        not_a_condition = {"description"} if self.is_learnt else set()
+        condition = self.condition.model_dump(exclude_none=True, exclude=not_a_condition)
         return {"key": self.key, "condition": condition, "effect": effect_json(self.effect), **fields}
 
 

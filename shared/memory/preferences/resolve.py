@@ -30,6 +30,7 @@ MAX_OF_FLOW = 1000
 """Preferences of one flow that are taken at most: the most specific and latest."""
 BY_FLOW, BY_RELATION = "flow", "related"
 """Stages: preferences were looked up by their flow, and by relations."""
+_ABOUT_IT = "the situation is about what it says"
 JsonObject = dict[str, Any]
 
 
@@ -65,31 +66,34 @@ class _Found:
     def add(self, preferences: Iterable[Preference]) -> None:
         """Add those preferences whose condition is met."""
         for preference in preferences:
-            reason = self._reason(preference)
-            if reason is not None:
-                self.matches.setdefault(preference.key, Match(preference, reason))
+            reasons = self._reasons(preference)
+            if reasons:
+                is_met_whole = len(reasons) == len(preference.condition.model_dump(exclude_none=True))
+                match = Match(preference, ", and ".join(reasons), is_met_whole=is_met_whole)
+                self.matches.setdefault(preference.key, match)
 
     def add_related(self, preference: Preference, parent: Match) -> Match:
         """Add a preference that another one names as related, and return its match."""
         because = f"it is related to '{parent.preference.key}': {parent.because}"
-        match = Match(preference, because, parent.links + 1)
+        match = Match(preference, because, parent.links + 1, parent.is_met_whole)
         self.matches[preference.key] = match
         return match
 
-    def _reason(self, preference: Preference) -> str | None:
-        """Return why a condition is met, or None: what it names and the question tells must agree."""
+    def _reasons(self, preference: Preference) -> list[str]:
+        """Return why a condition is met, or nothing: what it names and the question tells must agree."""
         condition, question = preference.condition, self.question
         reasons: list[str] = []
         if condition.flow is not None and question.flow is not None:
             if condition.flow != question.flow:
-                return None
+                return []
             reasons.append(f"its flow is '{condition.flow}'")
         if condition.description is not None and question.situation is not None:
             is_found = preference.id in self.alike_ids
             if not is_found and not is_alike(question.situation, condition.description, None, None):
-                return None
-            reasons.append(f"the situation is like '{condition.description}'")
-        return ", and ".join(reasons) or None
+                return []
+            is_learnt = preference.is_learnt
+            reasons.append(_ABOUT_IT if is_learnt else f"the situation is like '{condition.description}'")
+        return reasons
 
 
 async def resolve(resources: Resources, scope: Scope, question: Question) -> JsonObject:

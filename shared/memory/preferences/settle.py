@@ -17,6 +17,7 @@ from shared.memory.preferences.preference import Effect, EffectPart, Preference,
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # Why one goes before another, in the order in which they are compared.
 _REASONS = (
+    "a condition that is met whole goes before one of which a part was not asked about",
     "what is stored goes before the domain file",
     "a condition that is met goes before a relation, and a nearer relation before a farther one",
     "a flow with a description goes before a flow, and a flow before a description",
@@ -28,11 +29,16 @@ _REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A preference that was found, and why. `links` is how far it is from one whose condition is met."""
+    """A preference that was found, and why. `links` is how far it is from one whose condition is met.
+
+    `is_met_whole` tells whether the question was about each part of that condition: nobody knows whether the
+    others are met.
+    """
 
     preference: Preference
     because: str
     links: int = 0
+    is_met_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,8 @@ def precedence(match: Match) -> tuple[Any, ...]:
     specificity = 2 * (condition.flow is not None) + (condition.description is not None)
     age = -((preference.updated_at or _LONG_AGO) - _LONG_AGO).total_seconds()
     is_from_file = preference.origin is PreferenceOrigin.DOMAIN
-    return is_from_file, match.links, -specificity, preference.user_id is None, age, preference.key
+    is_agents = preference.user_id is None
+    return not match.is_met_whole, is_from_file, match.links, -specificity, is_agents, age, preference.key
 
 
 def _reason(winner: Match, loser: Match) -> str:

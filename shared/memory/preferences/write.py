@@ -47,7 +47,7 @@ class LearntPreference:
 
     @property
     def draft(self) -> PreferenceDraft:
-        """The rule that it becomes."""
+        """The rule that it becomes. It has no condition: search finds it by what it says."""
         effect = Effect(slot=self.slot, value=self.text)
         return PreferenceDraft(condition=Condition(description=self.text), effect=effect)
 

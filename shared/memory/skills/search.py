@@ -65,7 +65,7 @@ async def search(
     if isinstance(found, RowHits):
         scored = [(skill, score, None) for skill, score in found.rows]
     candidates = [index_document.candidate(*item) for item in scored or []]
-    ranked = rank(query, candidates, now=datetime.now(UTC), floor=found.floor)[:limit]
+    ranked = rank(query, candidates, now=datetime.now(UTC))[:limit]
     by_id = await _read(resources, scope, [item.id for item in ranked])
     hits = [SkillHit(by_id[item.id], item.score) for item in ranked if item.id in by_id]
     return SearchResults(hits, found.stages, found.degraded)

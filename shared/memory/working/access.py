@@ -5,23 +5,33 @@ read it and don't write it, unless they are bound to that very namespace.
 
 A write is checked in the transaction during which Redis is written, and locks the namespace's row. So a
 deletion waits for it and then removes the entry, or the write finds that the namespace was deleted.
+
+A read locks nothing, and a namespace that is nobody's has no row. While Redis is read, somebody may open it
+and write to it; or what was read is deleted, and another opens it. So a namespace is read that the key may
+read before and after.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import namespace_queries
 from shared.foundation import errors
 from shared.foundation.scope import Caller
+from shared.infra import redis as redis_client
 from shared.infra.postgres import Postgres
-from shared.memory.working import keys
+from shared.memory.working import keys, queries
+from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
+from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
+from shared.platform.resources import Resources
 
 RETRY_AFTER_SECONDS = 60.0
 """When what is left in a namespace has usually been deleted."""
+_Entry = TypeVar("_Entry", WorkingEntry, WorkingEntryInfo)
 Check = Callable[[AsyncConnection], Awaitable[None]]
 """Raises in a transaction if a write is not allowed; else nobody can delete the namespace until it ends."""
 
@@ -83,6 +93,20 @@ def check_clearable(caller: Caller, prefix: str) -> Check:
         bound = ", ".join(f"{field} '{value}'" for field, value in caller.bindings.items())
         raise errors.Forbidden(f"this key is bound to {bound}: clear one namespace at a time")
     return check_writable(caller, prefix)
+
+
+async def read_visible(
+    resources: Resources, caller: Caller, prefix: str, read: Callable[[], Awaitable[Sequence[_Entry]]]
+) -> list[_Entry]:
+    """Return those of the entries at and below a prefix, as `read` returns them, that the key may see."""
+    working_memory = WorkingMemory.from_resources(resources, caller.tenant)
+    with redis_client.failures_as_unavailable():
+        names = await queries.list_namespaces(working_memory, prefix)
+    names_before = await visible_namespaces(resources.postgres, caller, names)
+    with redis_client.failures_as_unavailable():
+        entries = [entry for entry in await read() if keys.namespace_of(entry.key) in names_before]
+    names_after = await visible_namespaces(resources.postgres, caller, [entry.key for entry in entries])
+    return [entry for entry in entries if keys.namespace_of(entry.key) in names_after]
 
 
 async def visible_namespaces(postgres: Postgres, caller: Caller, paths: Iterable[str]) -> set[str]:

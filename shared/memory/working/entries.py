@@ -4,12 +4,13 @@ Every path is a full one. An entry in a namespace that the caller's key may not 
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.infra import redis as redis_client
-from shared.memory.working import access, keys, queries, write
+from shared.memory.working import access, queries, write
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.idempotency.idempotent import IdempotencyKey
@@ -18,10 +19,9 @@ from shared.platform.resources import Resources
 
 async def list_entries(resources: Resources, caller: Caller, prefix: str) -> list[WorkingEntryInfo]:
     """Return the entries at and below a prefix that the key may see, sorted by key, without values."""
-    with redis_client.failures_as_unavailable():
-        entries = await queries.list_entries(WorkingMemory.from_resources(resources, caller.tenant), prefix)
-    namespaces = await access.visible_namespaces(resources.postgres, caller, [entry.key for entry in entries])
-    return [entry for entry in entries if keys.namespace_of(entry.key) in namespaces]
+    working_memory = WorkingMemory.from_resources(resources, caller.tenant)
+    read = partial(queries.list_entries, working_memory, prefix)
+    return await access.read_visible(resources, caller, prefix, read)
 
 
 async def get(resources: Resources, caller: Caller, path: str, *, full: bool = False) -> WorkingEntry:
@@ -31,7 +31,9 @@ async def get(resources: Resources, caller: Caller, path: str, *, full: bool = F
     """
     await access.require_readable(resources.postgres, caller, path)
     with redis_client.failures_as_unavailable():
-        return await queries.get(WorkingMemory.from_resources(resources, caller.tenant), path, full=full)
+        entry = await queries.get(WorkingMemory.from_resources(resources, caller.tenant), path, full=full)
+    await access.require_readable(resources.postgres, caller, path)
+    return entry
 
 
 async def put(

@@ -189,7 +189,7 @@ async def read_time(working_memory: WorkingMemory) -> int:
 async def clear(working_memory: WorkingMemory, prefix: str) -> int:
     """Delete everything at and below a prefix, and return the number of deleted live entries."""
     path = keys.normalize_key(keys.resolve_prefix(prefix, None, write=True))
-    namespaces = await _list_namespaces(working_memory, path)
+    namespaces = await list_namespaces(working_memory, path)
     calls = [ScriptCall(scripts.CLEAR, working_memory.keys_of(name), (path,)) for name in namespaces]
     return sum(await working_memory.run(calls))
 
@@ -200,13 +200,15 @@ async def iterate_entries(working_memory: WorkingMemory, prefix: str = "") -> As
     Only a few namespaces are in memory at a time, because a value may have a megabyte.
     """
     path = keys.normalize_key(keys.resolve_prefix(prefix, None))
-    namespaces = await _list_namespaces(working_memory, path)
+    namespaces = await list_namespaces(working_memory, path)
     async for entry in _read_entries(working_memory, dict.fromkeys(namespaces, ())):
         if keys.is_within(entry.key, path):
             yield entry
 
 
-async def _list_namespaces(working_memory: WorkingMemory, path: str) -> list[str]:
+async def list_namespaces(working_memory: WorkingMemory, prefix: str) -> list[str]:
+    """Return the namespaces at and below a prefix. Some may be empty by now."""
+    path = keys.normalize_key(keys.resolve_prefix(prefix, None))
     if not keys.spans_namespaces(path):
         return [keys.namespace_of(path)]
     (names,) = await working_memory.run(

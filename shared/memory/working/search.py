@@ -70,7 +70,7 @@ async def search(
 
     async def read_entries(_terms: Sequence[str], _max_rows: int) -> list[WorkingEntry]:
         # Redis cannot match terms, and namespaces are small.
-        return await _select_visible(resources, caller, await _list_matching(working_memory, filters))
+        return await _list_visible(resources, caller, working_memory, filters)
 
     async def read_hits(found: IndexHits) -> tuple[dict[str, tuple[WorkingEntry, Candidate]], int]:
         current = await _read_hits(resources, caller, working_memory, filters, found.hits)
@@ -85,7 +85,7 @@ async def search(
         }
     entries = entries or {}
     candidates = [candidate for _, candidate in entries.values()]
-    ranked = ranking.rank(query, candidates, now=datetime.now(UTC), floor=found.floor)
+    ranked = ranking.rank(query, candidates, now=datetime.now(UTC))
     results = [(entries[scored.id][0], scored.score) for scored in ranked[:limit]]
     return SearchResults(results, found.stages, found.degraded)
 
@@ -97,8 +97,13 @@ async def _read_hits(
     filters: WorkingFilters,
     hits: Sequence[Hit],
 ) -> dict[str, tuple[WorkingEntry, Candidate]]:
-    """Read the entries of the hits that are still current and that the key may see, by key."""
-    hits_by_id = {hit.record_id: hit for hit in hits}
+    """Read the entries of the hits that are still current and that the key may see, by key.
+
+    Whose they are is asked first: this comes before the limit is applied, or entries of others would use it
+    up. One that then still has the version of its hit was there all the while, and so is its owner's.
+    """
+    visible = await access.visible_namespaces(resources.postgres, caller, [hit.record_id for hit in hits])
+    hits_by_id = {hit.record_id: hit for hit in hits if keys.namespace_of(hit.record_id) in visible}
     with redis_client.failures_as_unavailable():
         entries = await queries.read_many(working_memory, hits_by_id)
     current_hits = [
@@ -106,37 +111,25 @@ async def _read_hits(
         for record_id, entry in entries.items()
         if entry.version == hits_by_id[record_id].version and filters.match(entry)
     ]
-    hits_by_key = {entry.key: hit for entry, hit in current_hits}
-    visible = await _select_visible(resources, caller, [entry for entry, _ in current_hits])
     return {
-        entry.key: (
-            entry,
-            index_document.candidate(entry, hits_by_key[entry.key].keyword, hits_by_key[entry.key].cosine),
-        )
-        for entry in visible
+        entry.key: (entry, index_document.candidate(entry, hit.keyword, hit.cosine))
+        for entry, hit in current_hits
     }
-
-
-async def _select_visible(
-    resources: Resources, caller: Caller, entries: Sequence[WorkingEntry]
-) -> list[WorkingEntry]:
-    """Return the entries that the key may see.
-
-    This comes before the limit is applied, or entries of others would use it up.
-    """
-    namespaces = await access.visible_namespaces(resources.postgres, caller, [entry.key for entry in entries])
-    return [entry for entry in entries if keys.namespace_of(entry.key) in namespaces]
 
 
 async def _list_newest(
     resources: Resources, caller: Caller, working_memory: WorkingMemory, filters: WorkingFilters, limit: int
 ) -> SearchResults[WorkingResult]:
-    entries = await _select_visible(resources, caller, await _list_matching(working_memory, filters))
+    entries = await _list_visible(resources, caller, working_memory, filters)
     newest = sorted(entries, key=lambda entry: entry.stored_at, reverse=True)[:limit]
     return SearchResults([(entry, 0.0) for entry in newest], ["newest"])
 
 
-async def _list_matching(working_memory: WorkingMemory, filters: WorkingFilters) -> list[WorkingEntry]:
-    with redis_client.failures_as_unavailable():
+async def _list_visible(
+    resources: Resources, caller: Caller, working_memory: WorkingMemory, filters: WorkingFilters
+) -> list[WorkingEntry]:
+    async def read_matching() -> list[WorkingEntry]:
         entries = queries.iterate_entries(working_memory, filters.prefix)
         return [entry async for entry in entries if filters.match(entry)]
+
+    return await access.read_visible(resources, caller, filters.prefix, read_matching)

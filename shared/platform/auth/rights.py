@@ -12,7 +12,10 @@ from enum import StrEnum
 
 from shared.foundation import errors
 from shared.foundation.names import fold
+from shared.foundation.roles import Role, names_system
 from shared.foundation.scope import DEFAULT_AGENT, Caller, Scope
+
+SYSTEM_RULE = "role 'system' needs a key that is unbound or bound to an agent alone, and so does its name"
 
 
 class Binding(StrEnum):
@@ -163,6 +166,22 @@ def narrow(caller: Caller, agent_id: str | None = None, user_id: str | None = No
     user = _require_bound_value(caller, Binding.USER, user_id)
     Scope(caller.tenant, agent or DEFAULT_AGENT, user)  # checks both ids
     return replace(caller, agent_id=agent, user_id=user)
+
+
+def require_voice(caller: Caller, role: Role, speaker: str | None = None) -> None:
+    """Raise errors.Forbidden if the key may not report or change turns of this role and speaker."""
+    if not may_speak_as(caller, role, speaker):
+        raise errors.Forbidden(SYSTEM_RULE)
+
+
+def may_speak_as(caller: Caller, role: Role, speaker: str | None = None) -> bool:
+    """Return whether the key may report and change turns of this role and speaker.
+
+    A model obeys the system, so a key that is given to one user, or for one namespace, does not speak for it.
+    Lines of past turns begin with the speaker, so a name is as good as a role.
+    """
+    is_of_system = role is Role.SYSTEM or (speaker is not None and names_system(speaker))
+    return not is_of_system or caller.bindings.keys() <= {Binding.AGENT}
 
 
 def is_unbound(caller: Caller) -> bool:

@@ -18,6 +18,7 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -61,10 +62,19 @@ class IdempotentRequest:
         self._tenant = tenant
         self._key = key
 
-    async def store(self, body: Any, *, record_ids: Sequence[str] = (), user_id: str | None = None) -> None:
+    async def store(
+        self,
+        body: Any,
+        *,
+        record_ids: Sequence[str] = (),
+        user_id: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> None:
         """Store the response.
 
-        It is erased together with any of the records, whose text it repeats, and with the user.
+        It is erased together with any of the records, whose text it repeats, and with the user. It is not
+        repeated once one of these memories or sessions has expired, nor after `expires_at`: the least expiry
+        of what else it shows.
         Raise RuntimeError if the request has a response already.
         """
         if self.has_response:
@@ -75,7 +85,8 @@ class IdempotentRequest:
         route, key = self._key.stored_name
         row_key = {"tenant": self._tenant, "route": route, "key": key}
         response = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
-        await queries.add(self._connection, row_key | response | {"request_digest": self._key.digest})
+        response |= {"expires_at": expires_at, "request_digest": self._key.digest}
+        await queries.add(self._connection, row_key | response)
 
 
 @asynccontextmanager
@@ -98,7 +109,7 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
     """Return the stored response to this request, or None if the request must be executed now.
 
     Raise errors.StillRunning while another request with the key runs. Raise errors.KeyUsed when the key was
-    used with another body, or when the response has been erased.
+    used with another body, or when the response has been erased or something that it shows has expired.
     """
     if key is None:
         return None
@@ -112,4 +123,6 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
         raise errors.KeyUsed("this Idempotency-Key was used with another body")
     if row["body"] is None:
         raise errors.KeyUsed("what this request stored has been erased since")
+    if row["has_expired"]:
+        raise errors.KeyUsed("something that this request answered has expired since")
     return row["body"]

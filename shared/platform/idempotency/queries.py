@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import RowMapping, delete, func, insert, select, tuple_, update
+from sqlalchemy import RowMapping, delete, func, insert, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import advisory_lock_key, tenant_filter
+from shared.platform.expiry_queries import shows_expired
 from shared.platform.idempotency.table import idempotent_response
 
 
@@ -17,10 +18,18 @@ async def try_lock(connection: AsyncConnection, tenant: str, route: str, key: st
     return bool(await connection.scalar(select(lock)))
 
 
+# What is not in Postgres says nothing of its expiry afterwards.
+_HAS_EXPIRED = or_(idempotent_response.c.expires_at <= func.now(), shows_expired(idempotent_response))
+
+
 async def find(connection: AsyncConnection, tenant: str, *names: tuple[str, str]) -> RowMapping | None:
-    """Return the response that is stored under the first of some names, as (route, key), or None."""
+    """Return the response that is stored under the first of some names, as (route, key), or None.
+
+    Its column `has_expired` tells whether something that it shows has expired.
+    """
     is_named = tuple_(idempotent_response.c.route, idempotent_response.c.key).in_(names)
-    statement = select(idempotent_response).where(tenant_filter(idempotent_response, tenant), is_named)
+    where = (tenant_filter(idempotent_response, tenant), is_named)
+    statement = select(idempotent_response, _HAS_EXPIRED.label("has_expired")).where(*where)
     found = {(row["route"], row["key"]): row for row in (await connection.execute(statement)).mappings()}
     return next((found[name] for name in names if name in found), None)
 

@@ -34,6 +34,8 @@ idempotent_response = Table(
         ),
     ),
     Column("user_id", Text, info=names_and_clears(Subject.USER, clears=_NAMING)),
+    # When the first of what the body shows from outside Postgres expires; NULL: nothing does.
+    Column("expires_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
 )
 

@@ -85,7 +85,9 @@ async def _complete(
     on_settled: OnSettled | None,
 ) -> MeteredReply:
     bound = Usage(_byte_count(system) + _byte_count(user) + _CHAT_FORMAT_TOKENS, model.max_tokens)
-    [reservation] = await reserve.reserve(resources, payer.tenant, [CallRequest(payer, model.model, bound)])
+    [reservation] = await reserve.reserve(
+        resources, payer.tenant, [CallRequest(payer, await model.name(), bound)]
+    )
     if isinstance(reservation, errors.OverBudget):
         raise reservation
     try:
@@ -157,7 +159,7 @@ async def _embed(
     resources: Resources, embedder: Embedder, texts: Sequence[PaidText]
 ) -> list[Vector | errors.OverBudget]:
     bounds = _bounds_by_payer(embedder, texts)
-    outcomes = await _reserve_by_payer(resources, embedder.model, bounds)
+    outcomes = await _reserve_by_payer(resources, await embedder.name(), bounds)
     reservations = {payer: outcome for payer, outcome in outcomes.items() if isinstance(outcome, Reservation)}
     paid_texts = [text for payer, text in texts if payer in reservations]
     vectors = iter(await _embed_paid(resources, embedder, paid_texts, list(reservations.values())))

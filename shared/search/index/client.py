@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.foundation import errors
-from shared.foundation.stages import RecordKind
+from shared.foundation.stages import EMBED, RecordKind
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import CollectionNotFound, Json, Qdrant
-from shared.search import floor
-from shared.search.floor import Floor
+from shared.jobs import model_guard, status
+from shared.search.floor import Floor, floor_of
 from shared.search.index import filters, generations, recent_writes
 from shared.search.index.filters import Condition
 from shared.search.index.generations import Generation
@@ -28,6 +28,7 @@ from shared.search.text import bm25, indexed_text
 
 RESERVED_HITS = 8
 _LIVE_CACHE_SECONDS = 2.0
+_STAGE = status.NAMES[EMBED.name]
 _WIDENING = 10
 SparseVector = dict[str, Any]
 """The keyword weights of a query, as Qdrant's JSON: `indices` and `values`."""
@@ -59,7 +60,8 @@ class IndexQuery:
 class IndexHits:
     """The result of a search. `stages` names the channels that ran, `degraded` those that could not.
 
-    `index` is in `degraded` while points of the tenant are still to be written.
+    `index` is in `degraded` while points of the tenant are still to be written, `embedding` while records are
+    late to be embedded: they are found by keywords alone.
 
     `limit` is the number of hits that a channel could return. `cut_channels` returned so many, and may have
     more, of at most the score beside them. `vector` is the embedded query, `floor` decides what is relevant.
@@ -85,6 +87,7 @@ class SearchIndex:
         candidates: int,
         recent_seconds: float,
         missing_points: MissingPoints,
+        probe_interval: float = 60,
     ) -> None:
         self.qdrant = qdrant
         self.embedder = embedder
@@ -92,6 +95,7 @@ class SearchIndex:
         self._candidates = candidates
         self._recent_seconds = recent_seconds
         self._missing_points = missing_points
+        self._probe_interval = probe_interval
         self._live: dict[RecordKind, tuple[float, Generation]] = {}
 
     async def search(self, query: IndexQuery) -> IndexHits:
@@ -108,8 +112,10 @@ class SearchIndex:
     async def _find_generation(self, query: IndexQuery, result: IndexHits) -> Generation:
         generation = await self.live(query.kind)
         # Before the search: a point that is written meanwhile is found, and named as missing all the same.
-        if await self._missing_points.exist(query.tenant, generation.id):
-            result.degraded = list(dict.fromkeys([*result.degraded, "index"]))
+        missing = await self._missing_points.names(query.tenant, generation.id)
+        if query.keywords_only or self.embedder is None:  # no vector is searched
+            missing = [name for name in missing if name != "embedding"]
+        result.degraded = list(dict.fromkeys([*result.degraded, *missing]))
         return generation
 
     async def widen(self, query: IndexQuery, found: IndexHits) -> IndexHits:
@@ -121,7 +127,7 @@ class SearchIndex:
     async def _search_generation(
         self, result: IndexHits, generation: Generation, query: IndexQuery
     ) -> IndexHits:
-        if result.vector is not None and not self._fits(generation, result.vector):
+        if result.vector is not None and not await self._fits(generation, result.vector):
             # The live generation has vectors of another model: that of the configured one is still building.
             result.vector = None
             result.degraded.append("dense")
@@ -155,12 +161,19 @@ class SearchIndex:
             return None
         try:
             return indexed_text.mean_vector(await self.embedder.embed_query(texts))
+        except errors.ModelRefused as refusal:
+            await model_guard.note_refusal(
+                self._postgres, _STAGE, self.embedder.identity, refusal, self._probe_interval
+            )
         except errors.Unavailable:
-            result.degraded.append("dense")
-            return None
+            pass
+        result.degraded.append("dense")
+        return None
 
-    def _fits(self, generation: Generation, vector: Vector) -> bool:
-        return self.embedder is not None and generation.is_embedded_by(self.embedder.model, len(vector))
+    async def _fits(self, generation: Generation, vector: Vector) -> bool:
+        if self.embedder is None:
+            return False
+        return generation.is_embedded_by(await self.embedder.name(), len(vector))
 
     async def _query_current_generation(self, result: IndexHits, query: IndexQuery) -> None:
         """Query again, because the cached generation was dropped in the meantime."""
@@ -192,7 +205,7 @@ class SearchIndex:
                 hits = [*missed, *hits]
             result.hits = newest_versions(hit for hit in hits if query.version in {None, hit.version})
         result.stages = list(vectors)
-        result.floor = _floor(generation)
+        result.floor = floor_of(generation.model, generation.cosine_floor, generation.floor_points)
 
     async def _missed_hits(
         self,
@@ -255,12 +268,6 @@ def _build_requests(
         found = _request(KEYWORDS, vectors[KEYWORDS], conditions, recent_writes.MAX_RECENT, corpus)
         requests += [(RECENT, found), (RECENT, recent_writes.build_request(conditions))]
     return requests
-
-
-def _floor(generation: Generation) -> Floor:
-    cosine = generation.cosine_floor
-    is_learnt = generation.floor_points >= floor.MIN_RECORDS
-    return Floor(floor.start_value(generation.model) if cosine is None else cosine, is_learnt)
 
 
 def _keyword_vector(query: str) -> SparseVector | None:

@@ -3,7 +3,8 @@
 Models differ: unrelated texts have a cosine near 0.1 with one and near 0.7 with another. So the level is
 measured: the cosines of random pairs of records are nearly all those of unrelated texts, and the floor is
 the cosine that one pair in 100 exceeds. Ids of points are hashes, so the first points are a random sample.
-It is learnt from MIN_RECORDS records on, and again whenever there are twice as many.
+It is learnt from MIN_RECORDS records on, and again whenever there are twice as many. Where it is used, it is
+at most the start value of the model (`shared/search/floor.py`).
 """
 
 import asyncio

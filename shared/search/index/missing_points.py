@@ -1,10 +1,13 @@
-"""Know whose points the index lacks, so that a search of it does not pretend to be whole.
+"""Know whose points or vectors the index lacks, so that a search of it does not pretend to be whole.
 
 A save is acknowledged although Qdrant is away. When it is back, searches ask it again before a worker has
 written the point of that save. So the writer notes with the job that it failed, before the save is
 acknowledged, and a search of that tenant and kind says `index` in `degraded` until the job is done.
 
-Searches ask Postgres about once in half a second whether any tenant lacks a point, and only then about
+A record is embedded a moment after its save. Under load, or while the model is away, that takes longer, and
+the record is found by its words alone. After `index_jobs.LATE_SECONDS`, searches say `embedding`.
+
+Searches ask Postgres about once in half a second whether any tenant lacks something, and only then about
 their own tenant. A failure in this process is known to it at once.
 """
 
@@ -43,10 +46,10 @@ class MissingPoints:
         """Forget what was read: the index has just failed, so that there may be more to know."""
         self._failed_at = time.monotonic()
 
-    async def exist(self, tenant: str, generation: int) -> bool:
-        """Return whether a generation lacks points of a tenant. Ask before the index is searched.
+    async def names(self, tenant: str, generation: int) -> list[str]:
+        """Return what a generation lacks of a tenant: `index` (points), `embedding` (vectors), or nothing.
 
-        Raises errors.Unavailable if Postgres is.
+        Ask before the index is searched. Raises errors.Unavailable if Postgres is.
         """
         started_at = time.monotonic()
         if self._read_at <= self._failed_at or started_at - self._read_at >= _CACHE_SECONDS:
@@ -54,6 +57,7 @@ class MissingPoints:
                 self._generations = await index_jobs.list_incomplete_generations(connection)
             self._read_at = started_at
         if generation not in self._generations:
-            return False
+            return []
         async with self._postgres.for_tenant(tenant) as connection:
-            return await index_jobs.is_incomplete(connection, tenant, generation)
+            missing = await index_jobs.find_missing(connection, tenant, generation)
+        return ["index"] * missing.points + ["embedding"] * missing.vectors

@@ -10,7 +10,7 @@ writer deletes the points of versions older than its own, a deletion those up to
 works because a version is never used again, even if a record is deleted and created anew under its id.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -30,6 +30,7 @@ DENSE, KEYWORDS = "dense", "bm25"
 BULK_TIMEOUT_SECONDS = 20.0
 """The timeout of calls over many points, which only workers make."""
 _RECORDS_PER_FILTER = 100
+_MAX_CHARS_PER_CALL = 100_000
 _DELETED_PER_FILTER = 1000
 
 
@@ -84,10 +85,28 @@ async def write_records(
 async def upsert_points(
     qdrant: Qdrant, collection: str, documents: Sequence[IndexDocument], *, bulk: bool = False
 ) -> None:
-    """Write the keyword points of documents; searches find them as soon as this returns."""
-    points = [_point(document) for document in documents]
-    async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS if bulk else None):
-        await qdrant.call("PUT", f"collections/{collection}/points?wait=true", {"points": points})
+    """Write the keyword points of documents; searches find them as soon as this returns.
+
+    To count the words of long texts keeps the process busy, so other requests have their turn between calls.
+    """
+    for part in _parts(documents):
+        points = [_point(document) for document in part]
+        async with qdrant.call_guard(timeout=BULK_TIMEOUT_SECONDS if bulk else None):
+            await qdrant.call("PUT", f"collections/{collection}/points?wait=true", {"points": points})
+
+
+def _parts(documents: Sequence[IndexDocument]) -> Iterator[list[IndexDocument]]:
+    """Divide documents into parts of about `_MAX_CHARS_PER_CALL` characters or one document."""
+    part: list[IndexDocument] = []
+    chars = 0
+    for document in documents:
+        if part and chars + len(document.keyword_text) > _MAX_CHARS_PER_CALL:
+            yield part
+            part, chars = [], 0
+        part.append(document)
+        chars += len(document.keyword_text)
+    if part:
+        yield part
 
 
 def _point(document: IndexDocument) -> Json:

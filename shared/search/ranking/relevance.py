@@ -1,8 +1,9 @@
 """Decide whether anything that was found has to do with the query: if nothing has, nothing is returned.
 
-A search always finds its nearest vectors, and a long query shares a word with most texts. So the evidence
-of both channels together must be enough: the best cosine must reach a minimum, which falls with the share
-of the query's content words that one text has:
+Contexts are judged so; an explicit search has no floor, and returns what is nearest. A search always finds
+its nearest vectors, and a long query shares a word with most texts. So the evidence of both channels
+together must be enough: the best cosine must reach a minimum, which falls with the share of the query's
+content words that one text has:
 
     minimum = floor · (SHARE_WITHOUT_COSINE - share) / (SHARE_WITHOUT_COSINE - SHARE_WITHOUT_EFFECT)
 
@@ -11,8 +12,8 @@ It is at most the floor, and from SHARE_WITHOUT_COSINE on there is none.
 A name counts as much as NAME_WEIGHT other words, because a memory that has never heard of a person has
 nothing about them. The floor is the level that unrelated pairs of records of this index rarely reach. It
 depends on the model and the kind of records, so it is learnt from the index
-(`shared/search/index/floors.py`). Until there are enough records, a start value for the model counts, and one
-word of the content is enough.
+(`shared/search/index/floors.py`), and at most a start value for the model. Until there are enough records,
+the start value counts, and one word of the content is enough.
 
 If something is relevant, all candidates are ranked, and only records that are very far from the query are
 left out of the result. Left out before the ranking, they changed its scale and cost evidence.

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from shared.foundation import config
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent
 
 PROFILE = "/v1/agents/support"
 

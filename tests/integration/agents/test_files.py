@@ -4,9 +4,9 @@ from http import HTTPStatus
 
 import pytest
 
+from tests.agent import Agent
 from tests.badinput import problem
 from tests.integration.agents.conftest import PROFILE
-from tests.journey.agent import Agent
 
 FILES = f"{PROFILE}/files"
 BYTES = bytes(range(256)) * 16

@@ -4,10 +4,10 @@ from http import HTTPStatus
 
 from sqlalchemy import text
 
+from tests.agent import Agent
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.integration.agents.conftest import PROFILE
-from tests.journey.agent import Agent
 
 KEYS = f"{PROFILE}/kv"
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from shared.platform.agents.profile import identity_of
+from tests.agent import Agent
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.integration.agents.conftest import PROFILE
-from tests.journey.agent import Agent
 
 PROOF = {"public_key": "ssh-ed25519 AAAA", "document": "I am the support agent."}
 

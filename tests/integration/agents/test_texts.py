@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from uuid_utils import UUID
 
+from tests.agent import Agent, Json
 from tests.badinput import problem
 from tests.integration.agents.conftest import PROFILE
-from tests.journey.agent import Agent, Json
 
 TEXTS = f"{PROFILE}/texts"
 

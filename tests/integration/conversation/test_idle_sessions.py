@@ -1,10 +1,7 @@
 """The window of a session that was idle is empty."""
 
-from sqlalchemy import func, update
-
-from shared.conversation.sessions.table import session as session_table
-from shared.infra.postgres import seconds
 from tests.conftest import Gateway
+from tests.idle_sessions import make_idle
 
 SECONDS = 60.0
 
@@ -21,13 +18,6 @@ async def _say(gateway: Gateway, session_id: str, content: str, **fields: str) -
     assert response.status_code == 201, response.text
 
 
-async def make_idle(gateway: Gateway, session_id: str, idle_seconds: float) -> None:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        last_turn_at = func.now() - seconds(idle_seconds)
-        statement = update(session_table).where(session_table.c.id == session_id)
-        await connection.execute(statement.values(last_turn_at=last_turn_at))
-
-
 async def _window(gateway: Gateway, session_id: str) -> list[str]:
     response = await gateway.client.get(f"/v1/sessions/{session_id}/turns")
     assert response.status_code == 200, response.text
@@ -37,9 +27,9 @@ async def _window(gateway: Gateway, session_id: str) -> list[str]:
 async def test_the_window_of_a_session_is_empty_after_an_hour_and_not_before(gateway: Gateway) -> None:
     ttl = gateway.resources.settings.window_ttl
     await _open(gateway, "harbour", 2)
-    await make_idle(gateway, "harbour", ttl - SECONDS)
+    await make_idle(gateway, "harbour", idle_seconds=ttl - SECONDS)
     assert await _window(gateway, "harbour") == ["turn 0", "turn 1"]
-    await make_idle(gateway, "harbour", ttl + SECONDS)
+    await make_idle(gateway, "harbour", idle_seconds=ttl + SECONDS)
     assert await _window(gateway, "harbour") == []
     body = {"message": "are you there?", "record_turn": False}
     context = await gateway.client.post("/v1/sessions/harbour/context", json=body)
@@ -49,6 +39,6 @@ async def test_the_window_of_a_session_is_empty_after_an_hour_and_not_before(gat
 
 async def test_a_turn_that_is_received_now_ends_idleness_whatever_its_own_time(gateway: Gateway) -> None:
     await _open(gateway, "harbour", 1)
-    await make_idle(gateway, "harbour", gateway.resources.settings.window_ttl + SECONDS)
+    await make_idle(gateway, "harbour", idle_seconds=gateway.resources.settings.window_ttl + SECONDS)
     await _say(gateway, "harbour", "of long ago", created_at="2020-01-01T00:00:00Z")
     assert "of long ago" in await _window(gateway, "harbour")

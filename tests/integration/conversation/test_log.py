@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.integration.conversation.test_idle_sessions import make_idle
-from tests.journey.agent import Agent
+from tests.idle_sessions import make_idle
 
 SESSION = "trip"
 TURNS = f"/v1/sessions/{SESSION}/turns"
@@ -72,7 +72,7 @@ async def test_an_item_that_is_no_json_or_too_much_is_refused(agent: Agent, item
 async def test_the_log_is_read_by_pages_in_both_directions_and_when_the_window_is_idle(
     agent: Agent, gateway: Gateway
 ) -> None:
-    await make_idle(gateway, SESSION, gateway.resources.settings.window_ttl + 1)
+    await make_idle(gateway, SESSION, idle_seconds=gateway.resources.settings.window_ttl + 1)
     assert await _seqs(agent) == []
     assert await _seqs(agent, after_seq=0) == [1, 2, 3]
     assert await _seqs(agent, after_seq=1, limit=1) == [2]

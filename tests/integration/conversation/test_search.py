@@ -3,8 +3,8 @@
 from http import HTTPStatus
 from typing import Any
 
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent, Json
 
 CONTENT = "It was the lantern by the harbour."
 

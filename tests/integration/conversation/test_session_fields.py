@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.agent import Agent
 from tests.badinput import problem
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
 
 
 async def _open(gateway: Gateway, *, status: int = 201, **fields: Any) -> dict[str, Any]:

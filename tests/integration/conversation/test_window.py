@@ -13,9 +13,9 @@ from shared.conversation.turns import window
 from shared.conversation.turns.table import turn as turn_table
 from shared.foundation import config
 from shared.foundation.scope import Caller
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.integration.conversation.test_idle_sessions import make_idle
-from tests.journey.agent import Agent
+from tests.idle_sessions import make_idle
 
 MAX_TURNS = 4
 SESSION = "trip"
@@ -125,7 +125,7 @@ async def agent_says(agent: Agent, *contents: str) -> None:
 
 
 async def test_an_idle_session_has_an_empty_window_whatever_is_cached(trip: Agent, gateway: Gateway) -> None:
-    await make_idle(gateway, SESSION, gateway.resources.settings.window_ttl + 1)
+    await make_idle(gateway, SESSION, idle_seconds=gateway.resources.settings.window_ttl + 1)
     assert await _read(gateway) == []
     assert await _cached(gateway) == ["1", "2", "3"]
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
 
@@ -16,9 +17,9 @@ from shared.jobs.table import job
 from shared.memory.documents.files.table import document_file
 from shared.memory.documents.table import document_chunk, parsed_chunk
 from shared.search.index import filters
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_all_jobs, drop_jobs, make_due
-from tests.journey.agent import Agent, Json
+from tests.draining import drain, drop_all_jobs, make_due, running_without_jobs
 
 DOCUMENTS = "/v1/documents"
 SEARCH = "/v1/documents/search"
@@ -35,17 +36,18 @@ class Library:
     async def send(
         self,
         content: str | bytes,
-        name: str = "notes.txt",
+        name: str | None = None,
         *,
         client: httpx.AsyncClient | None = None,
         **fields: Any,
     ) -> httpx.Response:
-        """Upload a file and return the response."""
-        files = {"file": (name, content if isinstance(content, bytes) else content.encode())}
-        data = {name: str(value) for name, value in fields.items()}
+        """Upload a file and return the response. Without a name it is one that only these bytes have."""
+        raw = content if isinstance(content, bytes) else content.encode()
+        files = {"file": (name or f"notes-{sha256(raw).hexdigest()[:12]}.txt", raw)}
+        data = {field: str(value) for field, value in fields.items()}
         return await (client or self.gateway.client).post(DOCUMENTS, files=files, data=data)
 
-    async def upload(self, content: str | bytes, name: str = "notes.txt", **fields: Any) -> Json:
+    async def upload(self, content: str | bytes, name: str | None = None, **fields: Any) -> Json:
         """Upload a file, and return its document."""
         response = await self.send(content, name, **fields)
         assert response.status_code == HTTPStatus.ACCEPTED, response.text
@@ -68,7 +70,7 @@ class Library:
         """Make due what is claimed or delayed."""
         await make_due(self.gateway.resources)
 
-    async def add(self, content: str | bytes, name: str = "notes.txt", **fields: str) -> Json:
+    async def add(self, content: str | bytes, name: str | None = None, **fields: str) -> Json:
         """Upload a file, let a worker process it, and return its document."""
         uploaded = await self.upload(content, name, **fields)
         await self.process()
@@ -111,10 +113,8 @@ class Library:
 @asynccontextmanager
 async def opened_library(settings: config.Settings, tenant: str) -> AsyncIterator[Library]:
     """Serve a gateway whose documents a test adds."""
-    async with running_gateway(settings, tenant) as gateway:
-        await drop_all_jobs(gateway.resources)
+    async with running_without_jobs(settings, tenant) as gateway:
         yield Library(gateway, Agent(gateway.client, tenant))
-        await drop_jobs(gateway.resources, tenant)
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from shared.memory.documents.files.store import file_store
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
 from tests.integration.documents.conftest import DOCUMENTS, Library, paragraphs
-from tests.journey.agent import Agent
 from workers.documents import process as processing
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8

@@ -7,9 +7,9 @@ import pytest
 from shared.foundation.stages import REMOVE
 from shared.lifecycle import delete_document, erasure
 from shared.memory.documents import chunk_queries
+from tests.agent import Json
 from tests.integration.documents.conftest import DOCUMENTS, Library, paragraphs
-from tests.integration.forgetting.test_stores import NO_REDIS, NOWHERE, without
-from tests.journey.agent import Json
+from tests.second_gateway import NO_REDIS, NOWHERE, beside
 from workers.runtime.drain import claim
 
 CHUNKS = 9
@@ -81,7 +81,7 @@ async def test_a_deletion_goes_on_after_the_death_of_the_worker_that_had_begun_i
 async def test_a_long_document_is_deleted_while_a_database_is_away(library: Library, away: Json) -> None:
     """The answer comes all the same, nothing is found from then on, and workers do the rest later."""
     added = await library.add(paragraphs("harbour", CHUNKS), source="a")
-    async with without(library.gateway, **away) as cut_off:
+    async with beside(library.gateway, **away) as cut_off:
         answer = await cut_off.request("DELETE", f"{DOCUMENTS}/{added['id']}", status=HTTPStatus.ACCEPTED)
     assert (answer["deleted"], answer["state"]) == (True, "pending")
     assert await library.texts("harbour") == []

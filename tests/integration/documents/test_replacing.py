@@ -78,13 +78,13 @@ async def test_what_a_source_has_left_stays_if_its_bytes_come_again(
     await library.upload("The office opens at nine.", source="a")
     await library.upload("The office opens at nine.", source="b")
     fields = {} if source is None else {"source": source}
-    assert (await library.upload("The office opens at ten.", **fields))["id"] == old["id"]
+    assert (await library.upload("The office opens at ten.", "again.txt", **fields))["id"] == old["id"]
     await library.process()
     assert sorted(await library.texts("office opens")) == [
         "The office opens at nine.",
         "The office opens at ten.",
     ]
-    assert (await library.get(old["id"]))["source"] == source
+    assert (await library.get(old["id"]))["source"] == (source or "again.txt")
     assert (await library.rows())["document_chunk"] == 2
 
 
@@ -164,3 +164,64 @@ async def test_a_worker_killed_at_any_point_leaves_one_whole_version_and_doubles
         point += 17
     assert code == 0
     assert killed >= 4
+
+
+async def test_a_file_of_the_same_name_replaces_the_one_before_and_the_response_says_so(
+    library: Library,
+) -> None:
+    old = await library.add("The office opens at nine.", "hours.txt")
+    new = await library.upload("The office opens at ten.", "hours.txt")
+    replaced = {"id": old["id"], "version": 1, "file_name": "hours.txt", "sha256": old["sha256"]}
+    assert (new["id"], new["version"], new["source"], new["replaced"]) == (
+        old["id"],
+        2,
+        "hours.txt",
+        replaced,
+    )
+    assert await library.texts("office") == ["The office opens at nine."]
+    await library.process()
+    assert await library.texts("office") == ["The office opens at ten."]
+    assert "replaced" not in await library.get(new["id"])
+
+
+async def test_a_file_that_becomes_that_of_another_name_says_what_it_left(library: Library) -> None:
+    nine = await library.add("The office opens at nine.", "a.txt")
+    ten = await library.add("The office opens at ten.", "b.txt")
+    moved = await library.upload("The office opens at ten.", "a.txt")
+    assert (moved["id"], moved["other_sources"], moved["replaced"]["id"]) == (
+        ten["id"],
+        ["a.txt"],
+        nine["id"],
+    )
+    assert await library.texts("office") == ["The office opens at ten."]
+
+
+async def test_files_without_a_name_replace_no_other(library: Library) -> None:
+    for text in ("The office opens at nine.", "The office opens at ten."):
+        body = f'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\n{text}\r\n--b--\r\n'
+        headers = {"content-type": "multipart/form-data; boundary=b"}
+        uploaded = (await library.gateway.client.post(DOCUMENTS, content=body, headers=headers)).json()
+        assert (uploaded["source"], uploaded["file_name"]) == (None, "document")
+    await library.process()
+    assert len(await library.texts("office")) == 2
+
+
+async def test_files_of_one_name_that_come_at_once_leave_one_document(library: Library) -> None:
+    texts = [f"The office opens at {number}." for number in range(8)]
+    await asyncio.gather(*[library.upload(text, "hours.txt") for text in texts])
+    await library.process()
+    assert len(await library.texts("office")) == 1
+    assert await library.rows() == {"document_chunk": 1, "document_file": 1, "points": 1}
+
+
+async def test_a_file_that_fails_leaves_the_one_of_its_name_found(library: Library) -> None:
+    await library.add("The office opens at nine.", "hours.txt")
+    failed = await library.add(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8, "hours.txt")
+    assert (failed["state"], failed["searchable"]) == ("failed", True)
+    assert await library.texts("office") == ["The office opens at nine."]
+
+
+async def test_a_name_in_another_form_of_unicode_is_the_same_name(library: Library) -> None:
+    old = await library.add("The office opens at nine.", "cafe\u0301.txt")
+    new = await library.add("The office opens at ten.", "caf\u00e9.txt")
+    assert (new["id"], new["version"]) == (old["id"], 2)

@@ -5,8 +5,8 @@ from http import HTTPStatus
 
 import pytest
 
+from tests.agent import Json
 from tests.integration.documents.conftest import DOCUMENTS, Library
-from tests.journey.agent import Json
 
 NINE, TEN = "The office opens at nine.", "The office opens at ten."
 
@@ -42,6 +42,15 @@ async def test_a_source_whose_file_changes_leaves_the_text_to_the_others(
     assert (left["source"], left["other_sources"], left["state"]) == (source, others, "ready")
     repeated = await library.add("The office opens at eleven.", source=changed)
     assert (repeated["id"], repeated["version"]) == (new["id"], 2)
+
+
+async def test_a_document_that_a_file_left_is_named_as_the_one_that_is_left(library: Library) -> None:
+    shared = await library.add(NINE, "prices-2025.txt")
+    assert (await library.upload(NINE, "copies/archive-copy.txt"))["file_name"] == "prices-2025.txt"
+    await library.add(TEN, "prices-2025.txt")
+    left = await library.get(shared["id"])
+    assert (left["title"], left["file_name"]) == ("archive-copy.txt", "archive-copy.txt")
+    assert left["source"].endswith("archive-copy.txt")
 
 
 async def test_a_source_whose_file_becomes_that_of_another_document_moves_to_it(library: Library) -> None:

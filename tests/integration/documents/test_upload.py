@@ -43,7 +43,8 @@ async def test_the_same_bytes_give_the_same_document_and_are_stored_once(library
     first = await library.add("The office opens at nine.", "a.txt")
     repeated = await library.upload("The office opens at nine.", "b.txt", source="wiki/office")
     assert repeated["id"] == first["id"]
-    assert (repeated["state"], repeated["source"]) == ("ready", "wiki/office")
+    assert (repeated["state"], repeated["source"]) == ("ready", "a.txt")
+    assert (repeated["other_sources"], "replaced" in repeated) == (["wiki/office"], False)
     assert (await library.rows())["document_file"] == 1
 
 

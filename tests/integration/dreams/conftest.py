@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,11 +15,15 @@ from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.platform.resources import Resources
 from tests import run_pass
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_all_jobs, drop_jobs, make_due
+from tests.draining import drain, make_due, running_without_jobs
+from tests.integration.dreams.evaluations import GOOD
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
+Active = Callable[..., Any]
+Serve = Callable[..., Any]
 MEMORIES = (
     {"content": "Ada lives in Lyon at 12 Rue Neuve.", "category": "user/home", "tags": ["home"]},
     {"content": "Ada's home is 12 Rue Neuve in Lyon.", "category": "user/home", "tags": ["address"]},
@@ -34,10 +39,8 @@ async def model_gateway(
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with a model. The tests save memories without enrichment, so only dreams use it."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
 
 
 async def save_memories(model_gateway: Gateway, **more: Any) -> list[str]:
@@ -114,3 +117,32 @@ async def list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
     async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
         turns, _ = await unread_turn_queries.list_oldest_unread(connection, scope, name, 1000)
     return [turn.content for turn in turns]
+
+
+@pytest.fixture
+def active(make_settings: Callable[..., config.Settings], tenant: str) -> Active:
+    """Return a gateway with these settings and one scope with a turn."""
+
+    @asynccontextmanager
+    async def make(**changes: Any) -> AsyncIterator[Gateway]:
+        async with running_gateway(make_settings(apart=True, **changes), tenant) as model_gateway:
+            agent = Agent(model_gateway.client, tenant)
+            await agent.append_turn(await agent.session(), "The lighthouse is white.", role="user")
+            yield model_gateway
+
+    return make
+
+
+@pytest.fixture
+def serve(make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str) -> Serve:
+    """Return a gateway with a model that finds every session good. The windows of idle sessions last."""
+    models.chat_default = Reply(GOOD)
+    common = {"llm_base_url": models.url, "llm_model": "m", "job_backoff": 0.01, "window_ttl": 10**8}
+
+    @asynccontextmanager
+    async def make(**changes: Any) -> AsyncIterator[Gateway]:
+        settings = make_settings(apart=True, **common, **changes)
+        async with running_gateway(settings, tenant) as served:
+            yield served
+
+    return make

@@ -10,7 +10,7 @@ from shared.foundation import config
 from shared.foundation.stages import DreamPass
 from tests.conftest import Gateway, running_gateway
 from tests.integration.dreams.conftest import create_session, list_unread, live, run_dream
-from tests.integration.dreams.test_large_scopes import NOTHING, shown_ids
+from tests.integration.dreams.plans import NOTHING, shown_ids
 from tests.standins.behaviours import Reply, Truncated
 from tests.standins.models import ModelServer
 from tests.standins.replies import Text

@@ -12,9 +12,9 @@ from shared.foundation import config
 from shared.foundation.stages import DREAM_PASS, DreamPass
 from shared.jobs.table import job
 from tests import run_pass
+from tests.agent import wait_until
 from tests.conftest import Gateway, running_gateway
 from tests.integration.dreams.conftest import load_run, merge_reply, save_memories
-from tests.journey.agent import wait_until
 from tests.standins.behaviours import Hang, Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT

@@ -16,13 +16,12 @@ from shared.jobs.job import Job
 from shared.jobs.table import job
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
-from tests.integration.dreams.conftest import create_session
-from tests.integration.dreams.test_evaluations import Serve, evaluation_due_in, make_idle, serve
-from tests.integration.dreams.test_schedule import Active, active, due_at, runs
+from tests.idle_sessions import make_idle
+from tests.integration.dreams.conftest import Active, Serve, create_session
+from tests.integration.dreams.due_runs import due_at, runs
+from tests.integration.dreams.evaluations import evaluation_due_in
 from workers.dream import due_evaluations
 from workers.dream.due_runs import start_due_runs
-
-__all__ = ["active", "serve"]  # fixtures
 
 
 async def test_no_run_is_started_by_a_worker_that_has_lost_the_job(

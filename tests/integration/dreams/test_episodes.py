@@ -8,10 +8,10 @@ import pytest
 from services.local import ports
 from shared.context import blocks
 from shared.foundation import config
+from tests.agent import Agent, Json, count_occurrences, find_block, recalled_ids
 from tests.conftest import Gateway, running_gateway
 from tests.integration.dreams.conftest import run_dream
-from tests.integration.longterm.conftest import beside
-from tests.journey.agent import Agent, Json, count_occurrences, find_block, recalled_ids
+from tests.second_gateway import beside
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 

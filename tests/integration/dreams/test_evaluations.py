@@ -1,66 +1,26 @@
 """FB2: a session is evaluated when it is idle, each for itself, and once."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any
 
-import pytest
 from sqlalchemy import func, select, update
 
-from shared.conversation.sessions.table import session as session_table
-from shared.foundation import config
 from shared.foundation.stages import DREAM_START, DreamPass, Pipeline
 from shared.jobs import claim, dream_schedule
 from shared.jobs.table import job
 from tests import run_pass
-from tests.conftest import Gateway, running_gateway
+from tests.conftest import Gateway
 from tests.draining import make_due
-from tests.integration.dreams.conftest import add_turns, create_session, execute_run, run_dream
-from tests.integration.dreams.test_schedule import due_at, runs
+from tests.idle_sessions import make_idle
+from tests.integration.dreams.conftest import Serve, add_turns, create_session, execute_run, run_dream
+from tests.integration.dreams.due_runs import due_at, runs
+from tests.integration.dreams.evaluations import GOOD, evaluation_due_in
 from tests.locks import wait_until_blocked
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
 from workers.dream import due_evaluations
 from workers.dream.due_runs import start_due_runs
-
-GOOD = json.dumps({"summary": "Ada asked for the tram.", "overall_quality": "good"})
-Serve = Callable[..., Any]
-
-
-@pytest.fixture
-def serve(make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str) -> Serve:
-    """Return a gateway with a model that finds every session good. The windows of idle sessions last."""
-    models.chat_default = Reply(GOOD)
-    common = {"llm_base_url": models.url, "llm_model": "m", "job_backoff": 0.01, "window_ttl": 10**8}
-
-    @asynccontextmanager
-    async def make(**changes: Any) -> AsyncIterator[Gateway]:
-        settings = make_settings(apart=True, **common, **changes)
-        async with running_gateway(settings, tenant) as served:
-            yield served
-
-    return make
-
-
-async def make_idle(gateway: Gateway, *session_ids: str) -> None:
-    """Let the last turns of these sessions lie an hour back, instead of waiting for an hour."""
-    where = (session_table.c.tenant == gateway.tenant, session_table.c.id.in_(session_ids))
-    earlier = session_table.c.last_turn_at - timedelta(hours=1)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(update(session_table).where(*where).values(last_turn_at=earlier))
-
-
-async def evaluation_due_in(gateway: Gateway) -> float | None:
-    """Return in how many seconds the scope's sessions are due for evaluation."""
-    where = (job.c.tenant == gateway.tenant, job.c.pipeline == Pipeline.EVALUATION)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        statement = select(func.extract("epoch", job.c.run_at - func.now())).where(*where)
-        remaining = await connection.scalar(statement)
-    return None if remaining is None else float(remaining)
 
 
 async def summaries(gateway: Gateway) -> list[str]:

@@ -9,14 +9,11 @@ from shared.foundation.stages import DreamPass
 from tests import run_pass
 from tests.conftest import Gateway
 from tests.draining import make_due
-from tests.integration.dreams.conftest import execute_run, live, load_run, merge_reply, save_memories
+from tests.integration.dreams.conftest import execute_run, load_run, merge_reply, save_memories
+from tests.integration.dreams.kill_cases import CASES, KillCase
 from tests.integration.dreams.kill_orders import KilledWorker, killing_process
 from tests.long_form import in_long_form
 from tests.standins.models import ModelServer
-
-PASSES = ["deduplicate", "consolidate"]
-STRIDE = 4
-"""Every fourth point is tried, every other one in the long form: a pass has about twenty statements."""
 
 
 @pytest.fixture(scope="module")
@@ -25,36 +22,32 @@ def killed_worker() -> Iterator[KilledWorker]:
         yield run
 
 
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("offset", in_long_form([1, 3], otherwise=[1]))
 async def test_a_kill_at_any_point_leaves_the_old_or_the_new_state_and_the_run_continues(
-    model_gateway: Gateway, models: ModelServer, killed_worker: KilledWorker, offset: int
+    model_gateway: Gateway, models: ModelServer, killed_worker: KilledWorker, offset: int, case: KillCase
 ) -> None:
+    resources, client = model_gateway.resources, model_gateway.client
     states: list[str] = []
     point, code = offset, -9
     while code == -9:
-        user_id = f"user-{point}"
-        ids = await save_memories(model_gateway, user_id=user_id)
-        models.chat_default = merge_reply(ids)
-        before = await live(model_gateway, user_id)
-        body = {"passes": PASSES, "user_id": user_id}
-        run_id = (await model_gateway.client.post("/v1/dreams", json=body)).json()["id"]
+        run = await case.start(model_gateway, models, f"user-{point}")
+        before = await run.read_state()
 
-        code = await asyncio.to_thread(killed_worker, model_gateway, run_id, point, PASSES)
-        between = await live(model_gateway, user_id)
-        await make_due(model_gateway.resources)
-        await execute_run(model_gateway.resources, model_gateway.tenant, run_id)
+        code = await asyncio.to_thread(killed_worker, model_gateway, run.id, point, case.passes)
+        between = await run.read_state()
+        await make_due(resources)
+        await execute_run(resources, model_gateway.tenant, run.id)
 
-        after = await live(model_gateway, user_id)
+        after = await run.read_state()
         assert between in (before, after), "neither the old state nor the new one"
-        merged = [content for content in after.values() if content.startswith("Ada lives in Lyon; ")]
-        assert len(merged) == 1
-        assert set(ids) - set(after) == set(ids[:3])
-        diff = (await model_gateway.client.get(f"/v1/dreams/{run_id}/diff")).json()["results"]
-        assert sorted(change["action"] for change in diff) == ["archived", "archived", "archived", "created"]
-        run = (await model_gateway.client.get(f"/v1/dreams/{run_id}")).json()
-        assert [pass_["state"] for pass_ in run["passes"]] == ["skipped", "done"]
+        run.check(after)
+        diff = (await client.get(f"/v1/dreams/{run.id}/diff")).json()["results"]
+        assert sorted(change["action"] for change in diff) == list(case.actions)
+        ended_run = (await client.get(f"/v1/dreams/{run.id}")).json()
+        assert [pass_["state"] for pass_ in ended_run["passes"]] == list(case.states)
         states.append("old" if between == before else "new")
-        point += STRIDE
+        point += case.stride
     assert code == 0
     assert states == sorted(states, reverse=True), "the new state stays"
     assert states.count("old") > 3

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ import pytest
 
 from shared.foundation import config
 from shared.infra.embedder import Vector
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.dreams.conftest import execute_run, live, run_dream
-from tests.integration.dreams.test_schedule import due_at, runs
-from tests.journey.agent import Agent
+from tests.integration.dreams.due_runs import due_at, runs
+from tests.integration.dreams.plans import NOTHING, shown_ids
 from tests.standins import vectors
 from tests.standins.behaviours import Reply, Vectors
 from tests.standins.models import ModelServer
@@ -25,7 +25,6 @@ from tests.standins.wire import Call, Wire
 from workers.dream.due_runs import start_due_runs
 
 MakeSettings = Callable[..., config.Settings]
-NOTHING = Reply(json.dumps({"toDelete": [], "toSave": []}))
 BATCH = 400
 
 
@@ -56,11 +55,6 @@ def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Call
 
 
 Large = Callable[..., AbstractAsyncContextManager[Gateway]]
-
-
-def shown_ids(call: Call) -> set[str]:
-    """Return the ids of the memories that the model was shown in a call."""
-    return set(re.findall(r"\[ID:([0-9a-f]{12})\]", call.prompt))
 
 
 async def consolidate(model_gateway: Gateway) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests import run_pass
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import add_turns, create_session, execute_run, list_unread, run_dream
-from tests.integration.dreams.test_schedule import due_at, runs
+from tests.integration.dreams.due_runs import due_at, runs
 from tests.standins.behaviours import Hang, Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT, Call

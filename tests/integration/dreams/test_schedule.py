@@ -1,50 +1,17 @@
 """DR1: when a scope's run is due, by interval or by cron expression, and how it is started."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import pytest
 from sqlalchemy import select
 
-from shared.foundation import config
 from shared.foundation.stages import DREAM_START, ReasonCode
 from shared.jobs import dream_schedule
 from shared.jobs.table import job
-from tests.conftest import Gateway, running_gateway
+from tests.agent import Agent
 from tests.draining import make_due
-from tests.journey.agent import Agent
+from tests.integration.dreams.conftest import Active
+from tests.integration.dreams.due_runs import due_at, runs
 from workers.dream.due_runs import start_due_runs
-
-MakeSettings = Callable[..., config.Settings]
-Active = Callable[..., Any]
-
-
-@pytest.fixture
-def active(make_settings: MakeSettings, tenant: str) -> Active:
-    """Return a gateway with these settings and one scope with a turn."""
-
-    @asynccontextmanager
-    async def make(**changes: Any) -> AsyncIterator[Gateway]:
-        async with running_gateway(make_settings(apart=True, **changes), tenant) as model_gateway:
-            agent = Agent(model_gateway.client, tenant)
-            await agent.append_turn(await agent.session(), "The lighthouse is white.", role="user")
-            yield model_gateway
-
-    return make
-
-
-async def due_at(model_gateway: Gateway) -> datetime | None:
-    is_start = (job.c.stage == DREAM_START.name) & (job.c.pipeline == DREAM_START.pipeline)
-    where = (job.c.tenant == model_gateway.tenant, is_start)
-    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
-        run_at: datetime | None = await connection.scalar(select(job.c.run_at).where(*where))
-    return run_at
-
-
-async def runs(model_gateway: Gateway) -> list[dict[str, Any]]:
-    return list((await model_gateway.client.get("/v1/dreams")).json()["results"])
 
 
 async def test_an_active_scope_is_due_five_minutes_after_its_first_activity(active: Active) -> None:

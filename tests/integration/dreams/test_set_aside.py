@@ -7,7 +7,7 @@ from typing import Any
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
 from tests.integration.dreams.conftest import execute_run, live, merge_reply, run_dream, save_memories
-from tests.integration.dreams.test_large_scopes import NOTHING, shown_ids
+from tests.integration.dreams.plans import NOTHING, shown_ids
 from tests.standins.behaviours import Refusal, Reply, Status
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call

@@ -1,7 +1,6 @@
 """DR7: undo takes back all that a run did, keeps what somebody has saved since, and is remembered."""
 
 import json
-from typing import Any
 
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import (
@@ -12,32 +11,11 @@ from tests.integration.dreams.conftest import (
     run_dream,
     save_memories,
 )
+from tests.integration.dreams.plans import merging
+from tests.integration.dreams.undone_runs import get, save, undo
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
-
-Json = dict[str, Any]
-
-
-async def save(gateway: Gateway, content: str, **fields: Any) -> str:
-    body = {"content": content, "enrich": False, **fields}
-    return str((await gateway.client.post("/v1/memories", json=body)).json()["id"])
-
-
-async def get(gateway: Gateway, memory_id: str) -> Json:
-    return dict((await gateway.client.get(f"/v1/memories/{memory_id}")).json())
-
-
-async def undo(gateway: Gateway, run: Json) -> Json:
-    response = await gateway.client.post(f"/v1/dreams/{run['id']}/undo")
-    assert response.status_code == 200, response.text
-    return dict(response.json())
-
-
-def merging(*groups: tuple[str, list[str]], **fields: Any) -> Reply:
-    """Return a reply with replacements of these sources."""
-    saves = [{"content": content, "sourceIds": ids, **fields} for content, ids in groups]
-    return Reply(json.dumps({"toDelete": [], "toSave": saves}))
 
 
 async def test_what_one_pass_created_and_the_next_merged_is_undone_wholly(

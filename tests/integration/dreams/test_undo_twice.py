@@ -7,7 +7,8 @@ from sqlalchemy import select
 from shared.jobs.table import removal as removal_table
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import live, merge_reply, run_dream, save_memories
-from tests.integration.dreams.test_undo import get, merging, save, undo
+from tests.integration.dreams.plans import merging
+from tests.integration.dreams.undone_runs import get, save, undo
 from tests.standins.models import ModelServer
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_all_jobs, drop_jobs
+from tests.conftest import Gateway
+from tests.draining import drain, running_without_jobs
 from tests.standins.models import ModelServer
 
 
@@ -17,10 +17,8 @@ async def enricher(
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with a model."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", llm_max_tokens=500, job_backoff=0.01)
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
 
 
 async def save(gateway: Gateway, content: str, **more: Any) -> str:

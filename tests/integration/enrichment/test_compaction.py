@@ -10,7 +10,7 @@ from shared.memory.longterm import queries
 from tests.conftest import Gateway
 from tests.draining import drain
 from tests.integration.enrichment.conftest import live, load, save
-from tests.integration.enrichment.test_cut_off import FACTS, NOTE, Limited, note_of
+from tests.integration.enrichment.limited_model import FACTS, NOTE, Limited, note_of
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
@@ -75,7 +75,7 @@ def same(call: Call) -> str:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (json.dumps([{"content": "There are drawers with tools."}]), "the rewriting lost: "),
+        (json.dumps([{"content": "There are drawers with tools."}]), "the rewriting lost words"),
         ("[]", "too long, but the model found nothing in it"),
         (same, "too long, and so is its rewriting"),
         ("Sure!", "the reply holds no JSON"),

@@ -11,11 +11,14 @@ from shared.conversation.state import scratch
 from shared.lifecycle import erased_rows
 from shared.memory.working import queries, write
 from shared.memory.working.working_memory import WorkingMemory
+from tests.agent import Agent
 from tests.conftest import Gateway
+from tests.draining import process_all
 from tests.integration.forgetting.conftest import records_with
-from tests.integration.forgetting.test_stores import NO_REDIS, SECRET, finish, without
-from tests.journey.agent import Agent
+from tests.second_gateway import NO_REDIS, beside
 from tests.state import StateInspector
+
+SECRET = "marmalade"
 
 NOTE: dict[str, Any] = {"value": SECRET, "ttl_seconds": 3000}
 each_write = pytest.mark.parametrize(("method", "body"), [("PUT", NOTE), ("PATCH", {"append": SECRET})])
@@ -41,12 +44,12 @@ async def test_what_is_saved_while_a_user_is_erased_can_be_erased_whole(
 
     monkeypatch.setattr(erased_rows, "collect", collect_and_be_overtaken)
     await agent.request("DELETE", "/v1/users/ada")
-    await finish(gateway)
+    await process_all(gateway.resources)
     kept = (await agent.request("GET", "/v1/memories?user_id=ada"))["results"]
     assert [memory["content"] for memory in kept] == [f"The new jar holds {SECRET}."]
     assert (await agent.request("GET", "/v1/working/patrol/watch/note"))["value"] == SECRET
     await agent.request("DELETE", "/v1/users/ada")
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, SECRET) == []
 
 
@@ -75,7 +78,7 @@ async def test_a_memory_that_is_restored_while_its_user_is_erased_goes_with_the_
     await agent.request("DELETE", "/v1/users/ada")
     [answer] = await asyncio.gather(*tasks)
     assert answer.status_code in {200, 404}
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, SECRET) == []
 
 
@@ -110,7 +113,7 @@ async def test_an_entry_written_while_its_session_is_deleted_goes_with_it(
         may_write.set()
         assert (await asyncio.wait_for(writing, 10)).status_code == 200
         assert (await asyncio.wait_for(deleting, 10)).status_code == 200
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert (await gateway.client.get(path)).status_code == 404
     reopened = await gateway.client.post("/v1/sessions", json={"id": session, "user_id": "bob"})
     assert reopened.status_code == 201, reopened.text
@@ -169,7 +172,7 @@ async def test_nobody_reads_working_memory_that_is_still_to_be_cleared(
     """As if Redis had been unavailable while the user was erased: the receipt says pending."""
     session = await agent.session(user_id="ada")
     await agent.put(f"session/{session}/note", SECRET)
-    async with without(gateway, **NO_REDIS) as cut_off:
+    async with beside(gateway, **NO_REDIS) as cut_off:
         assert (await cut_off.request("DELETE", "/v1/users/ada"))["stores"]["redis"] == "pending"
     path = f"/v1/working/session/{session}/note"
     assert (await gateway.client.get(path)).status_code == 404
@@ -186,7 +189,7 @@ async def test_nobody_reads_or_writes_a_scratch_store_that_is_still_to_be_delete
 ) -> None:
     path = "/v1/stores/pad/kv/note?user_id=ada"
     await agent.request("PUT", path, json={"value": SECRET})
-    async with without(gateway, **NO_REDIS) as cut_off:
+    async with beside(gateway, **NO_REDIS) as cut_off:
         assert (await cut_off.request("DELETE", "/v1/users/ada"))["stores"]["redis"] == "pending"
     for method, target, body in (
         ("GET", path, None),
@@ -197,7 +200,7 @@ async def test_nobody_reads_or_writes_a_scratch_store_that_is_still_to_be_delete
         response = await gateway.client.request(method, target, json=body)
         assert response.status_code == 409, response.text
         assert SECRET not in response.text
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert (await gateway.client.get(path)).status_code == 404
     await agent.request("PUT", path, json={"value": "later"})
 
@@ -221,5 +224,5 @@ async def test_an_erasure_waits_for_a_write_to_a_scratch_store_and_deletes_it(
     may_write.set()
     assert (await asyncio.wait_for(writing, 10)).status_code == 200
     assert (await asyncio.wait_for(erasing, 10)).status_code == 200
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, SECRET) == []

@@ -1,33 +1,19 @@
 """A context that was gathered before a deletion and recorded after it keeps nothing of what was deleted."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from shared.context import build, recheck
+from shared.context import recheck
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
-from tests.journey.agent import Agent
+from tests.integration.forgetting.interruptions import delete_after_gathering
 from tests.state import StateInspector
 
 SECRET = "marmalade"
-Deletion = Callable[[], Awaitable[Any]]
-
-
-def delete_after_gathering(monkeypatch: pytest.MonkeyPatch, delete: Deletion) -> None:
-    """Let the next context be gathered, then delete something, then let the context go on."""
-    gather = build.gather  # type: ignore[attr-defined]
-
-    async def gather_and_delete(*arguments: Any) -> Any:
-        inputs = await gather(*arguments)
-        monkeypatch.setattr(build, "gather", gather)
-        await delete()
-        return inputs
-
-    monkeypatch.setattr(build, "gather", gather_and_delete)
 
 
 async def test_a_memory_deleted_between_gathering_and_recording_is_left_out(

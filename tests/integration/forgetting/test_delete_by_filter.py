@@ -10,13 +10,15 @@ from sqlalchemy import func
 from shared.foundation.scope import Scope
 from shared.lifecycle import erasure, register
 from shared.memory.longterm import queries, tombstones
+from tests.agent import Agent
 from tests.conftest import Gateway
+from tests.draining import process_all
 from tests.integration.forgetting.conftest import records_with
-from tests.integration.forgetting.test_stores import SECRET, finish
-from tests.integration.longterm.test_filter_expressions import change_columns
-from tests.journey.agent import Agent
+from tests.integration.longterm.changed_rows import change_columns
 from tests.locks import wait_until_blocked
 from tests.state import StateInspector
+
+SECRET = "marmalade"
 
 _DRAFT = {"field": "tags", "op": "eq", "value": "draft"}
 _REFUSED = HTTPStatus.UNPROCESSABLE_ENTITY
@@ -50,7 +52,7 @@ async def test_what_matches_in_exactly_one_scope_is_deleted_with_every_copy(
     assert await records_with(inspector, gateway, SECRET) != []
     receipt = await _delete(agent, user_id="ada")
     assert (receipt["erased"]["memories"], receipt["erased"]["points"], receipt["dry_run"]) == (1, 1, False)
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, SECRET) == []
     assert (await agent.request("GET", f"/v1/erasures/{receipt['id']}"))["state"] == "done"
     for scope, left in (({"user_id": "ada"}, 2), ({"user_id": "bob"}, 1), ({"agent_id": "other"}, 0)):
@@ -170,7 +172,7 @@ async def test_more_than_a_request_may_delete_is_deleted_by_a_job_and_nothing_sa
     assert receipt["stores"] == {"postgres": "pending", "redis": "pending", "qdrant": "pending"}
     assert (await _delete(agent, status=HTTPStatus.ACCEPTED))["id"] == receipt["id"]
     await agent.save("A later jar.", tags=["draft"])
-    await finish(gateway)
+    await process_all(gateway.resources)
     done = await agent.request("GET", f"/v1/erasures/{receipt['id']}")
     assert (done["state"], done["erased"]["memories"]) == ("done", 10)
     assert await records_with(inspector, gateway, SECRET) == []
@@ -195,7 +197,7 @@ async def test_beside_saves_of_the_same_texts_every_save_is_kept_whole_or_delete
     await _save_batch(agent, contents, tags=["draft"])
     assert len(await agent.search_contents("jar", limit=100)) == len(contents)
     await _delete(agent)
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await agent.search_contents("jar") == []
     listed = await agent.request("GET", "/v1/memories", params={"validity": "any"})
     assert listed["results"] == []

@@ -1,8 +1,8 @@
 """FG1: a user's text in a common memory is erased with them, also if its session was deleted before."""
 
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
-from tests.journey.agent import Agent
 from tests.state import StateInspector
 
 HERON, OTTER = "The heron nests by the weir.", "The otter sleeps by the mill."

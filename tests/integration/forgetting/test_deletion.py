@@ -18,8 +18,8 @@ from shared.memory.longterm import maintenance_queries
 from shared.memory.skills import hit_queries
 from shared.search.index import embedding_cache
 from shared.search.index.table import embedding_cache as cache_table
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
 
 JAR, LID, NOTE = "The jar holds marmalade.", "The lid is red.", "The label is torn."
 OTHER = "The shelf is empty."

@@ -11,14 +11,14 @@ from shared.dreams.runs import unread_turn_queries
 from shared.foundation import config
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass, Pipeline
-from shared.infra.language_model import LanguageModel
 from shared.jobs.table import job
 from tests import run_pass, state
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.integration.conversation.test_idle_sessions import make_idle
+from tests.idle_sessions import make_idle
 from tests.integration.dreams.conftest import execute_run, live, merge_reply, run_dream, save_memories
 from tests.integration.forgetting.conftest import records_with
-from tests.journey.agent import Agent
+from tests.integration.forgetting.interruptions import delete_while_thinking
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -45,23 +45,6 @@ async def model_gateway(
 async def inspector(model_gateway: Gateway) -> AsyncIterator[state.StateInspector]:
     async with state.watching(model_gateway.resources.settings) as inspector:
         yield inspector
-
-
-def delete_while_thinking(
-    monkeypatch: pytest.MonkeyPatch, gateway: Gateway, path: str, method: str = "DELETE", **request: Any
-) -> None:
-    """Delete something, or edit it, after the model has replied and before the pass records."""
-    model = gateway.resources.language_model
-    assert model is not None
-    complete = LanguageModel.complete
-
-    async def complete_and_delete(self: LanguageModel, *arguments: Any, **more: Any) -> Any:
-        reply = await complete(self, *arguments, **more)
-        response = await gateway.client.request(method, path, **request)
-        assert response.is_success, response.text
-        return reply
-
-    monkeypatch.setattr(LanguageModel, "complete", complete_and_delete)
 
 
 async def _tell(agent: Agent, **scope: Any) -> str:
@@ -120,14 +103,18 @@ async def test_an_evaluation_of_a_turn_that_was_withdrawn_meanwhile_is_not_store
     agent = Agent(model_gateway.client, model_gateway.tenant)
     await _tell(agent)
     await agent.append_turn("trip", "Anything else?")
-    await make_idle(model_gateway, "trip", model_gateway.resources.settings.session_idle_seconds + 1)
+    await make_idle(
+        model_gateway, "trip", idle_seconds=model_gateway.resources.settings.session_idle_seconds + 1
+    )
     evaluation = {"summary": f"{SECRET} was bought", "overall_quality": "good"}
     models.chat_default = Reply(json.dumps(evaluation))
     with monkeypatch.context() as patched:
         delete_while_thinking(patched, model_gateway, "/v1/sessions/trip/turns/1", **more)
         await run_dream(model_gateway, passes=["evaluate_sessions"])
     assert (await agent.request("GET", "/v1/feedback"))["results"] == []
-    await make_idle(model_gateway, "trip", model_gateway.resources.settings.session_idle_seconds + 1)
+    await make_idle(
+        model_gateway, "trip", idle_seconds=model_gateway.resources.settings.session_idle_seconds + 1
+    )
     await run_dream(model_gateway, passes=["evaluate_sessions"])
     assert len((await agent.request("GET", "/v1/feedback"))["results"]) == 1, "it stayed due"
     await agent.request("DELETE", "/v1/sessions/trip/turns/2")

@@ -23,11 +23,11 @@ from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 from shared.platform.resources import Resources
 from shared.platform.spend.table import charge as charge_table
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
 from tests.draining import make_due
-from tests.integration.forgetting.test_stores import NO_REDIS
-from tests.journey.agent import Agent
 from tests.locks import wait_until_blocked
+from tests.second_gateway import NO_REDIS
 from workers.sweep.removals import finish_removals
 
 Work = Callable[[Resources, str, str], Coroutine[Any, Any, Any]]

@@ -13,9 +13,9 @@ from migrations.schema import metadata
 from shared.foundation import config
 from shared.foundation.content import Effect, Subject
 from shared.lifecycle import register
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.integration.forgetting.test_planted_text import AGENT, MEMORY, RUN, SESSION, TURN, USER, plant
-from tests.journey.agent import Agent
+from tests.integration.forgetting.planted_rows import AGENT, MEMORY, RUN, SESSION, TURN, USER, plant
 
 TABLES = metadata.tables
 
@@ -63,7 +63,7 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
             USER,
             {
                 "deleted_source_session.user_id",
-                *("memory_tombstone.user_id", "dream_run.user_id"),
+                "memory_tombstone.user_id",
                 *("idempotent_response.user_id", "charge.user_id", "pinned_text.user_id"),
                 "business_context_part.user_id",
                 *("skill_file.user_id", "skill_proposal.user_id", "graph_tombstone.user_id"),
@@ -74,7 +74,7 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
             Subject.AGENT,
             AGENT,
             {
-                *("memory_tombstone.agent_id", "dream_run.agent_id"),
+                "memory_tombstone.agent_id",
                 *("agent.id", "agent_text.agent_id", "agent_file.agent_id", "pinned_text.agent_id"),
                 "business_context_part.agent_id",
                 *("skill_file.agent_id", "skill_proposal.agent_id", "graph_tombstone.agent_id"),
@@ -120,6 +120,7 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
             {"graph_source.triple_id", "graph_triple.id", "dream_graph_change.record_id"},
             set[str](),
         ),
+        (Subject.DREAM_RUN, RUN, {"dream_run.id"}, set[str]()),
         (
             Subject.TURN,
             TURN,
@@ -158,7 +159,8 @@ async def test_each_row_that_names_a_subject_is_changed_and_counted_once(
 async def test_columns_are_cleared_to_null_or_to_their_default(
     connection: AsyncConnection, tenant: str
 ) -> None:
-    await _forget(connection, tenant, {Subject.USER: [USER], Subject.TURN: [TURN]})
+    subjects = {Subject.USER: [USER], Subject.TURN: [TURN], Subject.DREAM_RUN: [RUN]}
+    await _forget(connection, tenant, subjects)
     charge, run_pass = await _row(connection, tenant, "charge"), await _row(connection, tenant, "dream_pass")
     assert charge is not None
     assert (charge["user_id"], charge["session_id"], charge["usage_id"]) == (None, None, None)

@@ -25,8 +25,8 @@ from shared.memory.documents.stored_files import FILES
 from shared.search.index import generations, points
 from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
 from workers.sweep.jobs import fail_exhausted_jobs
 
 MEMORIES = removal.points_of(RecordKind.MEMORY)

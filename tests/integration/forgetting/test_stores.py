@@ -1,8 +1,6 @@
 """What a deletion can't remove now is finished by a job, and the receipt says so until it is."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -11,24 +9,14 @@ import pytest
 from shared.foundation.content import Subject
 from shared.lifecycle import erasure, removal
 from shared.lifecycle.erased_rows import Owner
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, make_due
+from tests.agent import Agent
+from tests.conftest import Gateway
+from tests.draining import process_all
 from tests.integration.forgetting.conftest import records_with
-from tests.journey.agent import Agent
+from tests.second_gateway import NO_REDIS, NOWHERE, beside
 from tests.state import StateInspector
 
 SECRET = "marmalade"
-NOWHERE = "127.0.0.1:9"
-"""An address that refuses connections."""
-NO_REDIS = {"redis_url": f"redis://{NOWHERE}/0", "broker_url": f"redis://{NOWHERE}/1"}
-
-
-@asynccontextmanager
-async def without(gateway: Gateway, **addresses: Any) -> AsyncIterator[Agent]:
-    """Open a second gateway with the same databases but one, and yield its agent."""
-    settings = gateway.resources.settings.model_copy(update=addresses)
-    async with running_gateway(settings, gateway.tenant) as second:
-        yield Agent(second.client, second.tenant)
 
 
 async def fill(agent: Agent, user: str = "ada", **session_fields: Any) -> str:
@@ -43,18 +31,11 @@ async def fill(agent: Agent, user: str = "ada", **session_fields: Any) -> str:
     return session
 
 
-async def finish(gateway: Gateway) -> None:
-    """Process the due jobs as workers do."""
-    await gateway.resources.index_writer.close()
-    await make_due(gateway.resources)
-    await drain(gateway.resources)
-
-
 async def test_with_redis_away_an_erasure_is_pending_and_the_sweep_finishes_it(
     agent: Agent, gateway: Gateway, inspector: StateInspector
 ) -> None:
     await fill(agent)
-    async with without(gateway, **NO_REDIS) as cut_off:
+    async with beside(gateway, **NO_REDIS) as cut_off:
         receipt = await cut_off.request("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "pending", "qdrant": "done"}
         repeated = await cut_off.request("DELETE", "/v1/users/ada")
@@ -64,7 +45,7 @@ async def test_with_redis_away_an_erasure_is_pending_and_the_sweep_finishes_it(
     assert await records_with(inspector, gateway, SECRET) != []
     pending = await agent.request("GET", f"/v1/erasures/{receipt['id']}")
     assert (pending["state"], pending["stores"]["redis"]) == ("pending", "pending")
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, SECRET) == []
     done = await agent.request("GET", f"/v1/erasures/{receipt['id']}")
     assert (done["state"], done["stores"]["redis"]) == ("done", "done")
@@ -77,12 +58,12 @@ async def test_with_qdrant_away_an_erasure_is_pending_and_the_sweep_finishes_it(
 ) -> None:
     await fill(agent)
     await gateway.resources.index_writer.close()
-    async with without(gateway, qdrant_url=f"http://{NOWHERE}") as cut_off:
+    async with beside(gateway, qdrant_url=f"http://{NOWHERE}") as cut_off:
         receipt = await cut_off.request("DELETE", "/v1/users/ada")
         assert receipt["stores"] == {"postgres": "done", "redis": "done", "qdrant": "pending"}
     left = [name for name in await records_with(inspector, gateway, "ada") if name.startswith("loci_")]
     assert left != []
-    await finish(gateway)
+    await process_all(gateway.resources)
     left = [name for name in await records_with(inspector, gateway, "ada") if name.startswith("loci_")]
     assert left == []
     assert (await agent.request("GET", f"/v1/erasures/{receipt['id']}"))["state"] == "done"
@@ -109,7 +90,7 @@ async def test_a_gateway_killed_after_its_commit_leaves_the_rest_to_a_worker(
         patched.setattr(removal, "work_off", die)
         with pytest.raises(Killed):
             await agent.client.delete(path)
-    await finish(gateway)
+    await process_all(gateway.resources)
     texts = await records_with(inspector, gateway, SECRET)
     if path == "/v1/sessions/trip":  # the user's own memory and scratch store stay
         texts = [name for name in texts if "trip" in name]
@@ -136,7 +117,7 @@ async def test_the_working_memory_of_a_deleted_patrol_stays_until_its_user_is_er
     await agent.request("DELETE", f"/v1/sessions/{session}")
     assert await agent.list_keys(kind) == [f"{kind}/nightly/finding"]
     await agent.request("DELETE", "/v1/users/ada")
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, SECRET) == []
 
 
@@ -144,11 +125,11 @@ async def test_a_session_of_the_same_id_waits_until_the_old_one_is_removed_every
     agent: Agent, gateway: Gateway
 ) -> None:
     await fill(agent, id="trip")
-    async with without(gateway, **NO_REDIS) as cut_off:
+    async with beside(gateway, **NO_REDIS) as cut_off:
         await cut_off.request("DELETE", "/v1/sessions/trip")
     response = await agent.client.post("/v1/sessions", json={"id": "trip"})
     assert (response.status_code, "retry-after" in response.headers) == (HTTPStatus.CONFLICT, True)
-    await finish(gateway)
+    await process_all(gateway.resources)
     await agent.session(id="trip")
 
 
@@ -166,7 +147,7 @@ async def test_a_turn_that_reaches_the_window_after_the_deletion_is_removed_too(
     await agent.request("DELETE", f"/v1/sessions/{session}")
     assert await redis.exists(key) == 0
     await redis.zadd(key, {str(pair[0]): float(pair[1]) for pair in members})
-    await finish(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, SECRET) == []
 
 
@@ -211,7 +192,7 @@ async def test_more_rows_than_a_request_may_delete_are_deleted_by_a_job(
     assert receipt["stores"] == {"postgres": "pending", "redis": "pending", "qdrant": "pending"}
     repeated = await agent.request("DELETE", "/v1/users/ada", status=HTTPStatus.ACCEPTED)
     assert repeated["id"] == receipt["id"]
-    await finish(gateway)
+    await process_all(gateway.resources)
     done = await agent.request("GET", f"/v1/erasures/{receipt['id']}")
     assert (done["state"], done["erased"]["memories"], done["erased"]["sessions"]) == ("done", 11, 1)
     assert await records_with(inspector, gateway, SECRET) == []

@@ -17,10 +17,10 @@ from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
 from shared.memory.longterm.table import memory_history, memory_tombstone
 from shared.platform.spend.table import charge
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
-from tests.integration.forgetting.test_contexts import delete_after_gathering
-from tests.journey.agent import Agent
+from tests.integration.forgetting.interruptions import delete_after_gathering
 from tests.state import StateInspector
 
 SECRET = "marmalade"

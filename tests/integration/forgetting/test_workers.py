@@ -10,9 +10,9 @@ from sqlalchemy import text
 from shared.foundation import config
 from shared.lifecycle.transfer import memory_lines
 from shared.platform.spend import metered_calls
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, make_due
-from tests.journey.agent import Agent
+from tests.draining import process_all
 from tests.standins.models import ModelServer
 
 
@@ -29,12 +29,6 @@ async def embedding_gateway(
 async def _count_cached(gateway: Gateway) -> int:
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
         return int(await connection.scalar(text("SELECT count(*) FROM embedding_cache")) or 0)
-
-
-async def _embed_all(gateway: Gateway) -> None:
-    await gateway.resources.index_writer.close()
-    await make_due(gateway.resources)
-    await drain(gateway.resources)
 
 
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["kept", "deleted meanwhile"])
@@ -54,7 +48,7 @@ async def test_a_vector_of_a_record_that_was_deleted_meanwhile_is_not_cached(
         return outcomes
 
     monkeypatch.setattr("shared.platform.spend.metered_calls.embed", embed_and_delete)
-    await _embed_all(embedding_gateway)
+    await process_all(embedding_gateway.resources)
     assert await _count_cached(embedding_gateway) == (0 if is_deleted else 1)
 
 
@@ -63,7 +57,7 @@ async def test_a_cached_vector_is_deleted_with_its_record(embedding_gateway: Gat
     memory = await agent.save("The jar holds marmalade.")
     session = await agent.session()
     await agent.append_turn(session, "The lid is red.")
-    await _embed_all(embedding_gateway)
+    await process_all(embedding_gateway.resources)
     assert await _count_cached(embedding_gateway) == 2
     await agent.request("DELETE", f"/v1/memories/{memory['id']}")
     await agent.request("DELETE", f"/v1/sessions/{session}")
@@ -73,7 +67,7 @@ async def test_a_cached_vector_is_deleted_with_its_record(embedding_gateway: Gat
 async def test_vectors_of_working_memory_are_not_cached(embedding_gateway: Gateway) -> None:
     agent = Agent(embedding_gateway.client, embedding_gateway.tenant)
     await agent.put("session/trip/note", "The jar holds marmalade.")
-    await _embed_all(embedding_gateway)
+    await process_all(embedding_gateway.resources)
     assert await _count_cached(embedding_gateway) == 0
 
 

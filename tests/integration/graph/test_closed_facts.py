@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import execute_run, model_gateway, run_dream  # noqa: F401  (a fixture)
 from tests.integration.graph.conftest import URL, connect, triples
 from tests.integration.mining.conftest import JUNE, MARCH, Talker, fact, mining_gateway, propose  # noqa: F401
-from tests.integration.mining.test_facts import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
-from tests.journey.agent import Agent, Json
+from tests.integration.mining.home import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 

@@ -9,10 +9,10 @@ from shared.foundation.scope import Scope
 from shared.memory.graph import entity_queries, save, triple_queries
 from shared.memory.graph.entity import EntityDraft
 from shared.memory.graph.triple import TripleDraft, TripleSource
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
-from tests.journey.agent import Agent, Json
 from tests.state import StateInspector
 
 SECRET = "persimmonia"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from shared.memory.graph import entity_queries
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
-from tests.journey.agent import Agent, Json
 
 JANUARY, FEBRUARY, MARCH = (f"2026-0{month}-01T00:00:00Z" for month in (1, 2, 3))
 

@@ -7,11 +7,11 @@ from http import HTTPStatus
 
 import pytest
 
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import create_session, model_gateway, run_dream  # noqa: F401  (a fixture)
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
-from tests.integration.graph.test_graph_review import consolidate, merge
-from tests.journey.agent import Agent, Json
+from tests.integration.graph.reviews import consolidate, merge
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call

@@ -1,9 +1,9 @@
 """CX1, block 5: what is connected with the message's entities stands in the context, as data."""
 
 from shared.context import blocks
+from tests.agent import Agent, find_block
 from tests.conftest import Gateway, running_gateway
 from tests.integration.graph.conftest import URL, connect, save_entity
-from tests.journey.agent import Agent, find_block
 
 MESSAGE = "How is Alice doing?"
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import (  # noqa: F401  (a fixture)
     create_session,
@@ -13,7 +14,6 @@ from tests.integration.dreams.conftest import (  # noqa: F401  (a fixture)
     run_dream,
 )
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
-from tests.journey.agent import Agent, Json
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.state import StateInspector

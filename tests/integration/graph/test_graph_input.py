@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shared.context import blocks
+from tests.agent import Agent, Json, find_block
 from tests.integration.graph.conftest import URL, connect, entities, lines, matched, save_entity, triples
-from tests.journey.agent import Agent, Json, find_block
 
 REFUSED, TOO_LONG = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 

@@ -1,20 +1,24 @@
 """LT13 and KG2: what was invalidated 90 days ago is deleted with its names, sources and history."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
+from shared.foundation import config
 from shared.lifecycle import delete_graph
-from tests.conftest import Gateway
+from tests import state
+from tests.agent import Agent, Json
+from tests.conftest import Gateway, running_gateway
 from tests.integration.dreams.conftest import model_gateway, run_dream  # noqa: F401  (a fixture)
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.graph.conftest import URL, connect, entities, save_entity, triples
-from tests.integration.graph.test_graph_review import merge
-from tests.integration.graph.test_graph_transfer import export, import_lines
-from tests.journey.agent import Agent, Json
+from tests.integration.graph.reviews import merge
+from tests.integration.graph.transferred_lines import export, import_lines
 from tests.standins.models import ModelServer
 from tests.state import StateInspector
 from workers.sweep import retention
+from workers.sweep.sweep import sweep_once
 
 SECRET = "persimmonia"
 
@@ -116,3 +120,15 @@ async def test_a_purge_takes_as_many_as_it_may_and_the_oldest_of_other_tenants_s
         assert await delete_graph.purge_expired(connection, gateway.tenant, timedelta(days=90), 3) == 3
         assert await delete_graph.purge_expired(connection, "another", timedelta(days=90), 3) == 0
     assert len(await triples(agent, validity="any")) == 1
+
+
+async def test_a_sweep_counts_what_it_has_deleted_of_the_graph(
+    make_settings: Callable[..., config.Settings], tenant: str
+) -> None:
+    settings = make_settings(apart=True)  # a sweep covers all tenants
+    async with running_gateway(settings, tenant) as gateway, state.watching(settings) as inspector:
+        agent = Agent(gateway.client, tenant)
+        triple = await connect(agent, "Alice", "likes", "Tea")
+        await _invalidate(agent, triple["id"])
+        await _backdate(inspector, "graph_triple", triple["id"], 91)
+        assert (await sweep_once(gateway.resources)).expired_graph == 1

@@ -9,31 +9,21 @@ from shared.foundation.scope import Scope
 from shared.memory.graph import save, triple_queries
 from shared.memory.graph.entity import EntityDraft
 from shared.memory.graph.triple import TripleDraft, TripleSource
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import create_session, model_gateway, run_dream  # noqa: F401  (a fixture)
 from tests.integration.graph.conftest import URL, connect, entities, lines, matched, save_entity, triples
-from tests.journey.agent import Agent, Json
+from tests.integration.graph.reviews import consolidate, merge
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
 
 MAY, JUNE = "2026-05-01T00:00:00Z", "2026-06-01T00:00:00Z"
-NOTHING = Reply(json.dumps({"merge": [], "invalidate": []}))
 
 
 @pytest.fixture
 def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
     return model_gateway
-
-
-def merge(keep: str, drop: str) -> Reply:
-    return Reply(json.dumps({"merge": [{"keep": keep, "drop": drop}], "invalidate": []}))
-
-
-async def consolidate(gateway: Gateway, models: ModelServer, reply: Reply | Status = NOTHING) -> Json:
-    models.chat_default = reply
-    run = await run_dream(gateway, passes=["consolidate_graph"])
-    return {"id": run["id"], **run["passes"][0]}
 
 
 async def _draw(gateway: Gateway, *drafts: TripleDraft, sources: list[TripleSource] | None = None) -> None:

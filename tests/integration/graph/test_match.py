@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
 from tests.integration.graph.conftest import URL, connect, entities, matched, save_entity
-from tests.journey.agent import Agent
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from shared.dreams.graph import undo as graph_undo
 from shared.dreams.graph.applied_graph import AppliedGraph, GraphPass
 from shared.dreams.verification.graph_changes import EntityMerge
 from shared.foundation.scope import Scope
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import create_session, model_gateway, run_dream  # noqa: F401  (a fixture)
 from tests.integration.graph.conftest import URL, connect, entities, matched, save_entity, triples
-from tests.integration.graph.test_graph_review import consolidate, merge
-from tests.integration.graph.test_graph_transfer import export, import_lines
-from tests.journey.agent import Agent, Json
+from tests.integration.graph.reviews import consolidate, merge
+from tests.integration.graph.transferred_lines import export, import_lines
 from tests.locks import wait_until_blocked
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer

@@ -9,9 +9,9 @@ from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.memory.graph import match_queries, names
 from shared.memory.graph.match_queries import MAX_NAMES, MAX_SHARERS
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.graph.conftest import URL, matched, save_entity
-from tests.journey.agent import Agent
 from tests.state import StateInspector
 
 TEXT = "What of the order for the rare thing?"

@@ -3,8 +3,8 @@
 import json
 from http import HTTPStatus
 
+from tests.agent import Agent
 from tests.integration.graph.conftest import URL, connect, lines, save_entity
-from tests.journey.agent import Agent
 from tests.long_form import in_long_form
 
 JANUARY, FEBRUARY, MARCH = (f"2026-0{month}-01T00:00:00Z" for month in (1, 2, 3))

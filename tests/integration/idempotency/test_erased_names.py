@@ -7,8 +7,8 @@ from sqlalchemy import insert, text
 
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.idempotency.table import idempotent_response
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
 
 NAME = "marmalade"
 USER, SESSION, KEY = f"{NAME}-user", f"{NAME}-session", f"{NAME}-key"

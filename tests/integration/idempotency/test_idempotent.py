@@ -11,7 +11,7 @@ from shared.foundation import errors
 from shared.jobs.table import job
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from tests.conftest import Gateway
-from tests.integration.longterm.conftest import beside
+from tests.second_gateway import beside
 
 KEY = IdempotencyKey("POST /v1/things", "k", b"digest")
 RESPONSE = {"id": "0123456789ab"}

@@ -1,7 +1,9 @@
 """A job queue in a database of its own: claims cross tenants, so other tests' jobs must not be in it."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from sqlalchemy import RowMapping, func, insert, select, text, update
@@ -82,6 +84,21 @@ class JobQueue:
         """Make every job due since a second ago, as if its lease had ended."""
         async with self.resources.postgres.across_tenants() as connection:
             await connection.execute(update(job).values(run_at=func.now() - seconds(1)))
+
+    async def change(self, **values: Any) -> None:
+        """Set columns of every job."""
+        async with self.resources.postgres.across_tenants() as connection:
+            await connection.execute(update(job).values(values))
+
+    async def wait_until_blocked(self, other: "asyncio.Task[Any] | Awaitable[Any]") -> None:
+        """Wait until a task waits for a lock, or has ended."""
+        is_waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        async with asyncio.timeout(30):
+            while not asyncio.ensure_future(other).done():
+                async with self.resources.postgres.across_tenants() as connection:
+                    if await connection.scalar(is_waiting):
+                        return
+                await asyncio.sleep(0.01)
 
     async def add_backlog(self, tenant: str, jobs: int) -> None:
         """Enqueue many memories for enrichment with one statement."""

@@ -3,8 +3,8 @@
 import asyncio
 
 from shared.jobs import counters as fleet_counters
+from tests.agent import wait_until
 from tests.integration.jobs.conftest import JobQueue
-from tests.journey.agent import wait_until
 
 NAME = "gathered"
 

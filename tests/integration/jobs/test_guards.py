@@ -15,7 +15,6 @@ from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.jobs.table import job
 from tests.integration.jobs.conftest import ATTEMPTS, LEASE, JobQueue
-from tests.integration.jobs.test_sent_tasks import change, wait_until_blocked
 
 
 async def fail_worker(queue: JobQueue, *record_ids: str, attempts: int) -> None:
@@ -55,7 +54,7 @@ async def test_two_workers_at_once_make_one_final_attempt(queue: JobQueue) -> No
 
 async def test_a_last_attempt_after_rescheduling_is_made_with_the_others(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
-    await change(queue, attempts=ATTEMPTS - 1, run_at=func.now() - seconds(60))
+    await queue.change(attempts=ATTEMPTS - 1, run_at=func.now() - seconds(60))
     await queue.add("a", "died")
     await fail_worker(queue, "died", attempts=ATTEMPTS - 1)
     assert names(await queue.claim()) == ["died", "m1", "m2"]
@@ -64,11 +63,11 @@ async def test_a_last_attempt_after_rescheduling_is_made_with_the_others(queue: 
 async def test_a_final_attempt_is_made_of_due_jobs_that_are_not_dead(queue: JobQueue) -> None:
     await queue.add("a", "m1")
     await fail_worker(queue, "m1", attempts=ATTEMPTS - 1)
-    await change(queue, dead_at=func.now())
+    await queue.change(dead_at=func.now())
     assert await queue.claim() == []
-    await change(queue, dead_at=None, run_at=func.now() + seconds(60))
+    await queue.change(dead_at=None, run_at=func.now() + seconds(60))
     assert await queue.claim() == []
-    await change(queue, run_at=func.now())
+    await queue.change(run_at=func.now())
     assert names(await queue.claim()) == ["m1"]
 
 
@@ -83,7 +82,7 @@ async def test_of_a_tenant_only_due_living_jobs_are_claimed(queue: JobQueue) -> 
 
 async def test_a_backfill_is_no_other_job(queue: JobQueue) -> None:
     await queue.add("a", "m1")
-    await change(queue, backfill=True)
+    await queue.change(backfill=True)
     await queue.add("a", "m2")
     assert names(await queue.claim(limit=1)) == ["m2"]
 
@@ -91,9 +90,9 @@ async def test_a_backfill_is_no_other_job(queue: JobQueue) -> None:
 async def test_one_job_is_claimed_if_it_is_due_lives_and_is_in_the_stage(queue: JobQueue) -> None:
     await queue.add("a", "m")
     assert await claim_one(queue, stage=EMBED) is None
-    await change(queue, dead_at=func.now())
+    await queue.change(dead_at=func.now())
     assert await claim_one(queue) is None
-    await change(queue, dead_at=None)
+    await queue.change(dead_at=None)
     assert await claim_one(queue, "another") is None
     claimed = await claim_one(queue)
     assert claimed is not None
@@ -111,7 +110,7 @@ async def test_a_job_is_due_at_its_very_time(queue: JobQueue) -> None:
 
 async def test_a_claim_on_one_job_ends_the_note_that_its_task_was_sent(queue: JobQueue) -> None:
     await queue.add("a", "m")
-    await change(queue, sent_at=func.now())
+    await queue.change(sent_at=func.now())
     assert await claim_one(queue) is not None
     assert (await queue.only_row())["sent_at"] is None
 
@@ -133,7 +132,7 @@ async def test_valid_claims_stay_valid_until_the_transaction_ends(queue: JobQueu
         assert await job_queries.lock_valid(connection, []) == []
         assert await job_queries.lock_valid(connection, [lost, jobs[1]]) == [jobs[1]]
         other = asyncio.create_task(queue.complete(jobs[1]))
-        await wait_until_blocked(queue, other)
+        await queue.wait_until_blocked(other)
         assert not other.done()
     assert await other == {jobs[1].id}
 

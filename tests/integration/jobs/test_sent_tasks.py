@@ -1,10 +1,8 @@
 """Which passes have their tasks sent: due ones, each once, two ahead, tenants in turn."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any
 
-from sqlalchemy import func, text, update
+from sqlalchemy import func
 
 from shared.foundation.stages import DREAM_PASS, RecordKind
 from shared.infra.postgres import seconds
@@ -24,11 +22,6 @@ async def choose(queue: JobQueue) -> list[str]:
     async with queue.resources.postgres.across_tenants() as connection:
         jobs = await sent_tasks.choose_jobs(connection, DREAM_PASS, ATTEMPTS)
     return sorted(f"{job.tenant}/{job.record_id}" for job in jobs)
-
-
-async def change(queue: JobQueue, **values: Any) -> None:
-    async with queue.resources.postgres.across_tenants() as connection:
-        await connection.execute(update(job).values(values))
 
 
 async def test_two_tasks_are_sent_ahead_and_each_once(queue: JobQueue) -> None:
@@ -54,7 +47,7 @@ async def test_a_claimed_pass_makes_place_for_another(queue: JobQueue) -> None:
 
 async def test_of_a_tenant_only_due_jobs_with_attempts_left_are_sent(queue: JobQueue) -> None:
     await add_runs(queue, "a", "exhausted")
-    await change(queue, attempts=ATTEMPTS)
+    await queue.change(attempts=ATTEMPTS)
     await add_runs(queue, "a", "later", delay=60)
     await add_runs(queue, "a", "due")
     assert await choose(queue) == ["a/due"]
@@ -63,9 +56,9 @@ async def test_of_a_tenant_only_due_jobs_with_attempts_left_are_sent(queue: JobQ
 async def test_a_task_that_was_not_started_in_time_is_sent_again(queue: JobQueue) -> None:
     await add_runs(queue, "a", "1")
     assert await choose(queue) == ["a/1"]
-    await change(queue, sent_at=func.now() - seconds(sent_tasks.RESEND_SECONDS - 20))
+    await queue.change(sent_at=func.now() - seconds(sent_tasks.RESEND_SECONDS - 20))
     assert await choose(queue) == []
-    await change(queue, sent_at=func.now() - seconds(sent_tasks.RESEND_SECONDS + 1))
+    await queue.change(sent_at=func.now() - seconds(sent_tasks.RESEND_SECONDS + 1))
     assert await choose(queue) == ["a/1"]
 
 
@@ -76,21 +69,27 @@ async def test_a_task_that_was_sent_is_not_sent_again_beside_another(queue: JobQ
     assert await choose(queue) == ["a/2"]
 
 
+async def test_jobs_whose_tasks_are_lost_whenever_they_are_sent_let_the_others_have_their_turn(
+    queue: JobQueue,
+) -> None:
+    await add_runs(queue, "a", "1", "2")
+    assert len(await choose(queue)) == 2
+    await add_runs(queue, "a", "3", "4")
+    assert await choose(queue) == [], "both places are taken"
+    await queue.change(
+        sent_at=job.c.sent_at - seconds(sent_tasks.RESEND_SECONDS), run_at=job.c.run_at - seconds(60)
+    )
+    first = await choose(queue)
+    await queue.change(
+        sent_at=job.c.sent_at - seconds(sent_tasks.RESEND_SECONDS), run_at=job.c.run_at - seconds(60)
+    )
+    assert sorted(first + await choose(queue)) == ["a/1", "a/2", "a/3", "a/4"]
+
+
 async def test_two_workers_that_look_at_once_do_not_both_fill_the_places(queue: JobQueue) -> None:
     await add_runs(queue, "a", "1", "2", "3", "4")
     async with queue.resources.postgres.across_tenants() as connection:
         assert len(await sent_tasks.choose_jobs(connection, DREAM_PASS, ATTEMPTS)) == 2
         other = asyncio.create_task(choose(queue))
-        await wait_until_blocked(queue, other)
+        await queue.wait_until_blocked(other)
     assert await other == []
-
-
-async def wait_until_blocked(queue: JobQueue, other: "asyncio.Task[Any] | Awaitable[Any]") -> None:
-    """Wait until a task waits for a lock, or has ended."""
-    is_waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-    async with asyncio.timeout(30):
-        while not asyncio.ensure_future(other).done():
-            async with queue.resources.postgres.across_tenants() as connection:
-                if await connection.scalar(is_waiting):
-                    return
-            await asyncio.sleep(0.01)

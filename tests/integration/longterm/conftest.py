@@ -1,24 +1,15 @@
 """Fixtures: agents at a gateway in this process, and one at a gateway that cannot reach Qdrant."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 from uuid import uuid4
 
 import pytest
 import pytest_asyncio
 
 from shared.foundation import config
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent
-
-
-@asynccontextmanager
-async def beside(gateway: Gateway, **changes: Any) -> AsyncIterator[Agent]:
-    """Open a second gateway with the same databases and tenant but changed settings; yield its agent."""
-    settings = gateway.resources.settings.model_copy(update=changes)
-    async with running_gateway(settings, gateway.tenant) as second_gateway:
-        yield Agent(second_gateway.client, second_gateway.tenant)
+from tests.second_gateway import beside
 
 
 @pytest.fixture

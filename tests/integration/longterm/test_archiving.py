@@ -8,10 +8,10 @@ import pytest
 
 from shared.foundation.scope import Scope
 from shared.memory.longterm import tombstones
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
-from tests.integration.longterm.test_reinforcing import archive as archive_as_dream
-from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent, Json
+from tests.integration.longterm.changed_rows import archive as archive_as_dream
+from tests.sql import sql
 
 CONFLICT = HTTPStatus.CONFLICT
 

@@ -9,11 +9,11 @@ import pytest
 
 from shared.foundation import config
 from tests import state
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, make_due
-from tests.integration.longterm.conftest import beside
-from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent
+from tests.draining import process_all
+from tests.second_gateway import beside
+from tests.sql import sql
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
@@ -33,12 +33,6 @@ async def model_gateway(
 
 def model_reply(*contents: str) -> Reply:
     return Reply(json.dumps([{"content": content} for content in contents]))
-
-
-async def run_due_jobs(gateway: Gateway) -> None:
-    await gateway.resources.index_writer.close()
-    await make_due(gateway.resources)
-    await drain(gateway.resources)
 
 
 async def live_contents(gateway: Gateway) -> set[str]:
@@ -61,7 +55,7 @@ async def test_enrichment_does_not_bring_back_a_deleted_text(
     await save_and_delete(agent, FACT)
     models.chat_default = model_reply("ada LIKES\ntrains.", OTHER)
     raw = await agent.save("a note on likes")
-    await run_due_jobs(model_gateway)
+    await process_all(model_gateway.resources)
     assert await live_contents(model_gateway) == {OTHER}
     assert (await agent.memory(raw["id"]))["state"] == "archived"
 
@@ -73,7 +67,7 @@ async def test_a_raw_memory_whose_only_enriched_text_was_deleted_before_is_kept_
     await save_and_delete(agent, FACT)
     models.chat_default = model_reply(FACT)
     raw = await agent.save("a note on likes")
-    await run_due_jobs(model_gateway)
+    await process_all(model_gateway.resources)
     assert await live_contents(model_gateway) == {"a note on likes"}
     assert (await agent.memory(raw["id"]))["state"] == "kept-raw"
 
@@ -85,7 +79,7 @@ async def test_a_tombstone_applies_to_its_own_scope_only(model_gateway: Gateway,
     for scope in ({}, {"user_id": "v"}, {"agent_id": "b", "user_id": "u"}):
         await agent.save("a note on likes", **scope)
     await agent.save("a note on likes", user_id="u")
-    await run_due_jobs(model_gateway)
+    await process_all(model_gateway.resources)
     rows = await sql(model_gateway, "SELECT agent_id, user_id, content FROM memory WHERE archived_at IS NULL")
     assert {(row.agent_id, row.user_id): row.content for row in rows} == {
         ("default", None): FACT,
@@ -102,7 +96,7 @@ async def test_an_explicit_save_removes_the_tombstone(model_gateway: Gateway, mo
     assert await sql(model_gateway, "SELECT 1 FROM memory_tombstone") == []
     models.chat_default = model_reply(FACT)
     await agent.save("a note on likes")
-    await run_due_jobs(model_gateway)
+    await process_all(model_gateway.resources)
     assert (await agent.memory(restored["id"]))["reinforcement_count"] == 2
 
 
@@ -123,7 +117,7 @@ async def test_an_enrichment_is_dropped_if_its_raw_memory_was_deleted_meanwhile(
         return reply
 
     model.complete = delete_after_reply  # type: ignore[assignment]
-    await run_due_jobs(model_gateway)
+    await process_all(model_gateway.resources)
     assert len(models.chat_calls) == 1
     assert await live_contents(model_gateway) == set()
     assert await sql(model_gateway, "SELECT 1 FROM job WHERE pipeline = 'enrichment'") == []
@@ -161,7 +155,7 @@ async def test_erasing_a_user_removes_all_of_their_records_and_none_of_others(
     ids = await plant_users(agent)
     others_count = len(await records_with(inspector, gateway, "sparrow"))
     receipt = await agent.request("DELETE", "/v1/users/ada")
-    await run_due_jobs(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, "marker") == []
     assert len(await records_with(inspector, gateway, "sparrow")) == others_count
     assert receipt["user_id"] == "ada"
@@ -204,7 +198,7 @@ async def test_erasing_while_the_index_is_unavailable_reports_pending_and_delete
         if not name.startswith(inspector.prefix)
     ] == []
     assert await records_with(inspector, gateway, "marker") != []
-    await run_due_jobs(gateway)
+    await process_all(gateway.resources)
     assert await records_with(inspector, gateway, "marker") == []
 
 

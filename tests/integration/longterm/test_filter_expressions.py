@@ -8,18 +8,17 @@ from uuid import uuid4
 
 import orjson
 import pytest
-from sqlalchemy import func, update
 
 from shared.foundation import config
 from shared.foundation.filter_expression import parse
 from shared.foundation.stages import RecordKind
-from shared.memory.longterm import index_document, index_filter, queries, save
+from shared.memory.longterm import index_filter
 from shared.memory.longterm import search as memory_search
 from shared.memory.longterm.filter_fields import FIELDS
-from shared.memory.longterm.table import memory as memory_table
 from shared.search.index import filters as index_filters
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.integration.longterm.conftest import beside
+from tests.integration.longterm.changed_rows import change_columns
 from tests.integration.longterm.filter_reference import (
     STATES,
     Json,
@@ -28,8 +27,8 @@ from tests.integration.longterm.filter_reference import (
     random_memory,
     selects,
 )
-from tests.journey.agent import Agent
 from tests.long_form import in_long_form
+from tests.second_gateway import beside
 
 _MEMORIES, _EXPRESSIONS, _SEED = 80, in_long_form(120, otherwise=40), 12
 
@@ -47,21 +46,6 @@ async def filled(make_settings: Callable[..., config.Settings]) -> AsyncIterator
         ids = [memory["id"] for memory in saved["results"]]
         await change_columns(gateway, {ids[n]: random_columns(random, n) for n in range(_MEMORIES)})
         yield gateway
-
-
-async def change_columns(gateway: Gateway, changes: dict[str, Json]) -> None:
-    """Change memories in Postgres as a new version, and write their points."""
-    tenant = gateway.tenant
-    async with gateway.resources.postgres.for_tenant(tenant) as connection:
-        for memory_id, columns in changes.items():
-            is_archived = columns.pop("is_archived", False)
-            values = columns | ({"archived_at": func.now()} if is_archived else {})
-            statement = update(memory_table).where(memory_table.c.id == memory_id)
-            await connection.execute(statement.values(version=memory_table.c.version + 1, **values))
-        memories = await queries.read(connection, tenant, list(changes))
-        jobs = await save.enqueue_jobs(connection, tenant, memories)
-    documents = [index_document.document(memory) for memory in memories]
-    await gateway.resources.index_writer.write_through(documents, jobs)
 
 
 def _as_text(expression: Any) -> str:

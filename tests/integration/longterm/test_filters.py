@@ -12,10 +12,10 @@ from shared.foundation import config
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.integration.longterm.conftest import beside
-from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent
+from tests.second_gateway import beside
+from tests.sql import sql
 
 DAY = datetime(2024, 5, 6, 12, 0, 0, 123456, tzinfo=UTC)
 MEMORIES: dict[str, dict[str, Any]] = {

@@ -6,11 +6,11 @@ import pytest
 
 from shared.lifecycle.delete_memory import delete_rows
 from shared.memory.longterm import queries
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.integration.longterm.test_keys import CREATED, Scope, delete, get, put
-from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent
+from tests.integration.longterm.by_key import CREATED, Scope, delete, get, put
 from tests.locks import wait_until_blocked
+from tests.sql import sql
 
 
 async def tombstones(gateway: Gateway, scope: Scope) -> int:

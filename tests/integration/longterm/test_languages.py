@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from shared.foundation import config
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.integration.longterm.conftest import beside
-from tests.journey.agent import Agent
+from tests.second_gateway import beside
 
 CONTENTS = {
     "short": "The team talks about AI on Mondays",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.journey.agent import Agent, recalled_ids
+from tests.agent import Agent, recalled_ids
 
 OLDER, NEWER = "Ada's favourite colour is deep green.", "Ada's favourite colour is blue."
 QUESTION = "Is deep green Ada's favourite colour?"

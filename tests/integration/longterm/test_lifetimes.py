@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
-from tests.integration.longterm.test_reinforcing import archive
-from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent, Json
+from tests.integration.longterm.changed_rows import archive
+from tests.sql import sql
 
 CONFLICT, REFUSED = HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY
 PAST, SOON, FAR = "2020-01-01T00:00:00Z", "2998-01-01T00:00:00Z", "2999-01-01T00:00:00Z"

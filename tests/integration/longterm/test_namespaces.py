@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.journey.agent import Agent, Json
+from tests.agent import Agent, Json
 
 NAMES = ["a", "a/b", "a/b/c", "a/bc", "b/x/c", "x/b/c", "a_b/c"]
 

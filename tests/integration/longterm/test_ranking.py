@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, make_due
-from tests.integration.longterm.conftest import beside
-from tests.journey.agent import Agent
+from tests.draining import process_all
+from tests.second_gateway import beside
 from tests.standins.behaviours import Hang, NotANumber, Status, WrongDimension, ZeroVector
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
@@ -30,14 +30,8 @@ async def embedding_gateway(
         agent = Agent(gateway.client, tenant)
         for content in (TRAIN, FERRY):
             await agent.save(content)
-        await embed_saved_memories(gateway)
+        await process_all(gateway.resources)
         yield gateway
-
-
-async def embed_saved_memories(gateway: Gateway) -> None:
-    await gateway.resources.index_writer.close()
-    await make_due(gateway.resources)
-    await drain(gateway.resources)
 
 
 def agent_of(gateway: Gateway) -> Agent:
@@ -118,7 +112,7 @@ async def test_a_vector_finds_a_memory_that_shares_no_word_with_the_query(
 ) -> None:
     agent = agent_of(embedding_gateway)
     await agent.save("kittens")
-    await embed_saved_memories(embedding_gateway)
+    await process_all(embedding_gateway.resources)
     results = (await agent.search("KITTENS!", strategy="mean"))["results"]
     assert [memory["content"] for memory in results] == ["kittens"]
     assert models.embedding_calls[-1].texts == ["KITTENS!"]
@@ -180,7 +174,7 @@ async def test_without_the_index_saves_succeed_and_the_same_memory_comes_first(
     for query in ("train", "train to Prague", "who likes the ferry?", "tickets"):
         fallback_response = await without_index.search(query)
         assert fallback_response["degraded"] == ["index"]
-        await embed_saved_memories(gateway)
+        await process_all(gateway.resources)
         index_response = await agent.search(query)
         assert index_response["degraded"] == []
         assert fallback_response["results"][0]["id"] == index_response["results"][0]["id"]

@@ -5,18 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.memory.longterm import queries
-from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Archiver
+from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
-
-
-async def archive(gateway: Gateway, memory_id: str, *successor_ids: str) -> None:
-    """Archive a memory as an enrichment or a dream does."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await queries.archive(
-            connection, gateway.tenant, [memory_id], Archiver.DREAM, "merged", successor_ids
-        )
+from tests.integration.longterm.changed_rows import archive
 
 
 async def save(agent: Agent, content: str, **fields: Any) -> str:

@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from typing import Any
 
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.integration.longterm.conftest import beside
-from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent
+from tests.second_gateway import beside
+from tests.sql import sql
 
 IDEMPOTENCY_HEADER = {"idempotency-key": "k"}
 

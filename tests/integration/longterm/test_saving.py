@@ -8,10 +8,10 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
+from tests.sql import sql
 
 DEFAULT_FIELDS: dict[str, Any] = {
     "category": None,
@@ -30,12 +30,6 @@ DEFAULT_FIELDS: dict[str, Any] = {
     "archived_at": None,
     "archive_reason": None,
 }
-
-
-async def sql(gateway: Gateway, statement: str, **values: Any) -> list[Any]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        result = await connection.execute(text(statement), values)
-        return list(result) if result.returns_rows else []
 
 
 async def save_batch(

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from services.gateway import search_cursor
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.integration.longterm.conftest import beside
-from tests.journey.agent import Agent
+from tests.second_gateway import beside
 
 _COUNT, _COPIES = 130, 15
 _REFUSED = HTTPStatus.UNPROCESSABLE_ENTITY

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.journey.agent import Agent
+from tests.agent import Agent
 
 _TEXTS = ["Who are you?", "It is what it is.", "As is", "I will do it myself.", "Who is who", "Let it be"]
 

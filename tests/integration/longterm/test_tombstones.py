@@ -10,8 +10,8 @@ from shared.foundation.scope import Scope
 from shared.memory.longterm import tombstones
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory_tombstone
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
 from tests.unit.context import builders
 
 TRAINS, FERRIES, TRAMS = "Ada likes trains.", "Bob likes ferries.", "Cy likes trams."

@@ -4,9 +4,9 @@ from http import HTTPStatus
 from typing import Any
 
 from tests import state
+from tests.agent import Agent, recalled_ids
 from tests.conftest import Gateway
-from tests.integration.longterm.test_saving import sql
-from tests.journey.agent import Agent, recalled_ids
+from tests.sql import sql
 
 UNKNOWN_ID = "000000000000"
 

@@ -10,10 +10,10 @@ import pytest
 from shared.foundation import config
 from shared.foundation.scope import Scope
 from shared.memory.longterm import scope_queries
+from tests.agent import Agent, count_occurrences, wait_until
 from tests.conftest import Gateway, running_gateway
-from tests.integration.longterm.conftest import beside
-from tests.integration.longterm.test_filter_expressions import change_columns
-from tests.journey.agent import Agent, count_occurrences, wait_until
+from tests.integration.longterm.changed_rows import change_columns
+from tests.second_gateway import beside
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

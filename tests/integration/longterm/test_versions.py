@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.journey.agent import Agent, Json
+from tests.agent import Agent, Json
 
 FAILED = HTTPStatus.PRECONDITION_FAILED
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drop_all_jobs, drop_jobs
+from tests.agent import Agent, Json
+from tests.conftest import Gateway
+from tests.draining import running_without_jobs
 from tests.integration.dreams.conftest import execute_run
-from tests.journey.agent import Agent, Json
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
@@ -25,10 +25,8 @@ async def mining_gateway(
     """Serve a gateway with a model that finds no fact, until the test says what it proposes."""
     models.chat_default = propose()
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from shared.dreams.runs.table import dream_read_turn
 from shared.foundation.stages import MINE_START, DreamPass
 from shared.jobs.table import job
 from tests import run_pass
+from tests.agent import Json
 from tests.integration.mining.conftest import Talker, propose, shown_lines
-from tests.journey.agent import Json
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call

@@ -1,31 +1,13 @@
 """CV5: facts that a user tells in one session are known in another, changes close what was right before."""
 
-from typing import Any
-
 import pytest
 
+from tests.agent import Json
 from tests.integration.mining.conftest import JUNE, MARCH, Talker, codes, fact, propose, shown_lines
-from tests.journey.agent import Json
+from tests.integration.mining.home import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
 from tests.standins.behaviours import Reply, Truncated
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
-
-AARHUS, ODENSE = "The user lives in Aarhus.", "The user moved from Aarhus to Odense."
-
-
-async def tell_of_aarhus(talker: Talker, models: ModelServer) -> tuple[str, Json]:
-    """Have it said and mined that ada lives in Aarhus; return the session and the memory."""
-    session = await talker.talk("I live in Aarhus.", "Noted.", at=MARCH)
-    models.chat_default = propose(fact(AARHUS, (session, 1), category="home", importance=0.7))
-    await talker.mine(session)
-    return session, (await talker.facts())[AARHUS]
-
-
-async def move_to_odense(talker: Talker, models: ModelServer, of: str, **fields: Any) -> tuple[str, Json]:
-    """Have it said and mined that she moved; return the session and the run."""
-    session = await talker.talk("We moved from Aarhus to Odense.", "Oh!", at=JUNE)
-    models.chat_default = propose(fact(ODENSE, (session, 1), relation="changed", of=of, **fields))
-    return session, await talker.mine(session)
 
 
 async def test_a_fact_said_in_one_session_is_recalled_in_another_with_its_source(
@@ -180,7 +162,7 @@ async def test_a_change_within_one_run_closes_what_its_earlier_part_has_found(
 async def test_a_memory_that_was_edited_meanwhile_stays_open_beside_the_new_one(
     talker: Talker, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.integration.forgetting.test_dreams import delete_while_thinking
+    from tests.integration.forgetting.interruptions import delete_while_thinking
 
     _, memory = await tell_of_aarhus(talker, models)
     edit = {"content": "Ada lives in Aarhus, in Nordre Gade."}

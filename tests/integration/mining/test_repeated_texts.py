@@ -4,9 +4,9 @@ import pytest
 
 from shared.foundation.stages import DreamPass
 from tests import run_pass
-from tests.integration.forgetting.test_dreams import delete_while_thinking
+from tests.integration.forgetting.interruptions import delete_while_thinking
 from tests.integration.mining.conftest import JUNE, MARCH, Talker, fact, propose
-from tests.integration.mining.test_facts import AARHUS, tell_of_aarhus
+from tests.integration.mining.home import AARHUS, tell_of_aarhus
 from tests.standins.models import ModelServer
 from workers.enrichment import known_facts
 

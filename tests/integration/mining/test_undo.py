@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.agent import Json
 from tests.integration.mining.conftest import JUNE, Talker, fact, propose
-from tests.integration.mining.test_facts import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
-from tests.journey.agent import Json
+from tests.integration.mining.home import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
 from tests.standins.models import ModelServer
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests import state
 from tests.integration.forgetting.conftest import records_with
-from tests.integration.forgetting.test_dreams import delete_while_thinking
+from tests.integration.forgetting.interruptions import delete_while_thinking
 from tests.integration.mining.conftest import JUNE, Talker, fact, propose
-from tests.integration.mining.test_facts import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
+from tests.integration.mining.home import AARHUS, ODENSE, move_to_odense, tell_of_aarhus
 from tests.standins.models import ModelServer
 
 EDIT: dict[str, Any] = {"json": {"content": "We moved from Aarhus to Bremen."}}

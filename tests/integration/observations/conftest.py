@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent, Json
 from tests.standins.models import ModelServer
 
 SEARCH = "/v1/observations/search"

@@ -13,11 +13,11 @@ from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations.observation import ObservationDraft, ObservationKind
 from shared.conversation.sessions.open import get_session
 from shared.foundation.scope import Caller
+from tests.agent import Agent, Json, random_word, wait_until
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.observations.conftest import add_observation, search_contents
-from tests.journey.agent import Agent, Json, random_word, wait_until
 
 
 async def list_observations(agent: Agent, session: str, **query: Any) -> list[Json]:

@@ -4,11 +4,11 @@ from http import HTTPStatus
 
 import pytest
 
+from tests.agent import Agent, random_word
 from tests.badinput import problem
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.observations.conftest import SEARCH, add_observation, search_contents
-from tests.journey.agent import Agent, random_word
 
 
 async def test_an_observation_is_found_at_once_by_keywords_of_its_content_tags_and_data(agent: Agent) -> None:

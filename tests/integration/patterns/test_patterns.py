@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from shared.foundation import config
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
 from tests.integration.playbooks.conftest import QUERY, record
-from tests.journey.agent import Agent, Json
 from workers.sweep.sweep import sweep_once
 
 TENANTS = [f"tenant-{number}" for number in range(6)]

@@ -10,8 +10,8 @@ import pytest_asyncio
 
 from shared.context import blocks
 from shared.foundation import config
+from tests.agent import Agent, Json, count_occurrences, find_block, random_word
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent, Json, count_occurrences, find_block, random_word
 
 URL = "/v1/pinned"
 

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from tests.journey.agent import Agent, Json
+from tests.agent import Agent, Json
 
 QUERY = "Find me a flight to Lisbon on Friday."
 PLAYBOOK: Json = {

@@ -8,12 +8,12 @@ from uuid import uuid4
 import pytest
 
 from shared.foundation import config
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.playbooks.conftest import PLAYBOOK, QUERY, find, found_ids, record
 from tests.integration.scratchpad.conftest import note, snippets
-from tests.journey.agent import Agent, Json
 from tests.standins.behaviours import Status
 from tests.standins.models import ModelServer
 from tests.state import StateInspector

@@ -9,9 +9,9 @@ from sqlalchemy import func, select, update
 from shared.conversation.sessions.table import session as session_table
 from shared.memory.playbooks import settle
 from shared.memory.playbooks.table import playbook as playbook_table
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.playbooks.conftest import QUERY, found_ids, record
-from tests.journey.agent import Agent, Json
 from workers.sweep import retention
 
 CORRECTION = "No, that's wrong. I meant Porto."

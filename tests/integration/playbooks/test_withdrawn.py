@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from shared.foundation.stages import RecordKind
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.playbooks.conftest import found_ids, record
-from tests.journey.agent import Agent
 from tests.state import StateInspector
 
 QUERY = "Find me a marmalade in Lisbon."

@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 
 from shared.foundation import config
+from tests.agent import Agent, Json, random_word
 from tests.conftest import Gateway, running_gateway
-from tests.draining import drop_all_jobs, drop_jobs
-from tests.journey.agent import Agent, Json, random_word
+from tests.draining import running_without_jobs
 from tests.standins.models import ModelServer
 
 URL = "/v1/preferences"
@@ -33,10 +33,8 @@ async def dreaming(
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with a language model, for dreams."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
 
 
 @pytest.fixture

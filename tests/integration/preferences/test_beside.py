@@ -10,13 +10,13 @@ import pytest
 from shared.foundation.stages import DreamPass
 from shared.infra.language_model import LanguageModel
 from tests import run_pass, state
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import add_turns
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.preferences.conftest import URL, put, rule, slots
-from tests.integration.preferences.test_learnt import mark
-from tests.journey.agent import Agent, Json
+from tests.integration.preferences.marks import mark
 from tests.standins.models import ModelServer
 
 MEETING = "The board meets."

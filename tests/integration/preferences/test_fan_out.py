@@ -9,9 +9,9 @@ from sqlalchemy import insert
 from shared.memory.preferences import resolve as preference_resolve
 from shared.memory.preferences.resolve import MAX_OF_FLOW
 from shared.memory.preferences.table import preference
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.preferences.conftest import put, resolve, rule, slots
-from tests.journey.agent import Agent, Json
 
 
 async def fill(gateway: Gateway, scope: Json, rows: list[Json]) -> None:

@@ -13,11 +13,11 @@ from shared.memory.longterm.table import memory
 from shared.memory.preferences import write
 from shared.memory.preferences.preference import PreferenceOrigin
 from shared.memory.preferences.write import LearntPreference
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import run_dream
 from tests.integration.preferences.conftest import URL, put, rule, slots
 from tests.integration.scratchpad.conftest import note, promote
-from tests.journey.agent import Agent, Json
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from workers.sweep import retention

@@ -1,35 +1,22 @@
 """MM5, DR6: what is promoted or inferred becomes a preference beside its memory, and goes with it."""
 
-import json
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 
 from shared.foundation.stages import RecordKind
+from tests.agent import Agent, Json, random_word
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.dreams.conftest import add_turns, run_dream
 from tests.integration.preferences.conftest import URL, put, resolve, rule, slots
+from tests.integration.preferences.marks import mark
 from tests.integration.scratchpad.conftest import note, promote
-from tests.journey.agent import Agent, Json, random_word
-from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
 WISH = "Ada wants short answers."
 MONEY = "Ada wants invoices over 500 euros to be paid only after she agreed."
-
-
-def mark(session: str, content: str) -> Reply:
-    """Return a reply that marks a strong wish in the first turn of a session."""
-    occurrence = {
-        "key": "wish",
-        "content": content,
-        "level": "very_irritated",
-        "sessionId": session,
-        "seqs": [1],
-    }
-    return Reply(json.dumps({"occurrences": [occurrence]}))
 
 
 async def infer(gateway: Gateway, models: ModelServer, content: str) -> Json:
@@ -67,7 +54,10 @@ async def test_an_inferred_wish_applies_and_goes_with_the_undo_of_its_run(
     expected = {"key": "inferred/wish", "origin": "dream", "state": "active"}
     assert preference.items() >= expected.items()
     answer = await resolve(agent, situation="She wants an answer, a short one.", user_id="ada")
-    assert [item["effect"] for item in answer["applies"]] == [{"slot": "wish", "value": WISH}]
+    because = "the situation is about what it says"
+    assert answer["applies"] == [
+        {"key": "inferred/wish", "effect": {"slot": "wish", "value": WISH}, "because": because}
+    ]
     assert await slots(agent, situation="short answers", user_id="bob") == {}
     assert await points(dreaming) == 1
 
@@ -123,6 +113,7 @@ async def test_a_promoted_snippet_is_found_at_once_and_goes_with_what_is_deleted
     memory_id = promotion["results"][0]["memory_id"]
     [preference] = (await agent.request("GET", URL, params=scope))["results"]
     assert (preference["origin"], preference["memory_id"]) == ("promotion", memory_id)
+    assert preference["condition"] == {}  # a wish is no condition of itself
     assert list((await slots(agent, situation="travel first class", **scope)).values()) == [
         "Ada travels first class."
     ]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.preferences.conftest import URL, put, resolve, rule, slots
-from tests.journey.agent import Agent, Json
 
 PAYING = rule("auto_pay", "every invoice", flow="office")
 

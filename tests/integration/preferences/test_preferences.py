@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.agent import Agent, Json
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.integration.preferences.conftest import URL, put, resolve, rule, slots
-from tests.journey.agent import Agent, Json
 
 REPORT = rule("depth", "thorough", flow="report", description="The board meets.")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from shared.foundation import config
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.preferences.conftest import put, resolve, rule, slots
-from tests.journey.agent import Agent, Json
 from tests.standins.behaviours import Vectors
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call, Wire
@@ -63,6 +63,26 @@ async def test_a_conflict_is_settled_and_reported(agent: Agent, scope: Json) -> 
     assert (conflict["slot"], conflict["prevails"]) == ("depth", "special")
     assert [item["key"] for item in conflict["overruled"]] == ["later", "general"]
     assert all("a flow with a description" in item["because"] for item in conflict["overruled"])
+
+
+async def test_a_rule_of_which_a_part_was_not_asked_about_gives_way_to_one_that_is_met_whole(
+    agent: Agent, scope: Json
+) -> None:
+    condition = {"flow": "report", "description": BOARD}
+    await put(agent, "general", rule("depth", "brief", ("few",), flow="report"), **scope)
+    await put(agent, "board", rule("depth", "thorough", ("many",), **condition), **scope)
+    await put(agent, "few", rule("pages", 2, flow="other"), **scope)
+    await put(agent, "many", rule("pages", 90, flow="other"), **scope)
+    answer = await resolve(agent, flow="report", **scope)
+    assert {item["key"]: item["effect"]["value"] for item in answer["applies"]} == {
+        "general": "brief",
+        "few": 2,
+    }
+    overruled = {conflict["prevails"]: conflict["overruled"] for conflict in answer["conflicts"]}
+    [board] = overruled["general"]
+    assert (board["key"], "not asked about" in board["because"]) == ("board", True)
+    assert [item["key"] for item in overruled["few"]] == ["many"], "as little is known of what it names"
+    assert (await slots(agent, situation="a report for the board", **scope))["depth"] == "thorough"
 
 
 async def test_keys_that_differ_in_case_alone_are_two_rules_that_contradict_each_other(

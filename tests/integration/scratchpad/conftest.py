@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drop_all_jobs, drop_jobs
-from tests.journey.agent import Agent, Json
+from shared.foundation.scope import Caller
+from tests.agent import Agent, Json
+from tests.conftest import Gateway
+from tests.draining import running_without_jobs
 from tests.standins.models import ModelServer
 
 BUSINESS_CONTEXT = "/v1/business-context"
@@ -21,10 +22,8 @@ async def judged(
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with a language model."""
     settings = make_settings(llm_base_url=models.url, llm_model="m", llm_max_tokens=500, job_backoff=0.01)
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
 
 
 async def note(agent: Agent, session: str, content: str, *, times: int = 1, **options: Any) -> Json:
@@ -73,3 +72,7 @@ async def promoted_memories(agent: Agent, user: str) -> list[Json]:
 async def business_context(agent: Agent) -> Json:
     """Read the business context."""
     return dict(await agent.request("GET", BUSINESS_CONTEXT))
+
+
+def caller_of(gateway: Gateway) -> Caller:
+    return Caller("key", gateway.tenant, frozenset({"read", "write"}))

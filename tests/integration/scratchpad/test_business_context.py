@@ -4,13 +4,21 @@ import asyncio
 from http import HTTPStatus
 from typing import Any
 
+import pytest
 from sqlalchemy import func, update
 
 from shared.conversation.sessions.table import session as session_table
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
-from tests.integration.scratchpad.conftest import BUSINESS_CONTEXT, business_context, note, promote, snippets
-from tests.journey.agent import Agent, Json
+from tests.integration.scratchpad.conftest import (
+    BUSINESS_CONTEXT,
+    business_context,
+    note,
+    promote,
+    promoted_memories,
+    snippets,
+)
 from tests.state import StateInspector
 from workers.sweep import retention
 
@@ -110,6 +118,29 @@ async def test_a_deleted_session_takes_its_lines_snippets_and_reports_along(
     await agent.request("DELETE", f"/v1/sessions/{session}")
     assert (await business_context(agent))["content"] == ""
     assert await records_with(inspector, gateway, SECRET) == []
+
+
+@pytest.mark.parametrize("said_elsewhere", [None, "session", "caller"])
+async def test_a_deleted_session_takes_what_was_promoted_from_it_alone(
+    agent: Agent, inspector: StateInspector, gateway: Gateway, said_elsewhere: str | None
+) -> None:
+    text = f"Ada likes {SECRET}."
+    sessions = [await agent.session(user_id="ada") for _ in range(2)]
+    for session in sessions[: 2 if said_elsewhere == "session" else 1]:
+        await promote(agent, session, ids=[(await note(agent, session, text))["id"]])
+    if said_elsewhere == "caller":
+        await agent.save(text, user_id="ada")
+    for session in sessions:
+        assert [memory["content"] for memory in await promoted_memories(agent, "ada")] == [text]
+        await agent.request("DELETE", f"/v1/sessions/{session}")
+        if not (said_elsewhere and session == sessions[0]):
+            break
+    kept = said_elsewhere == "caller"
+    left = (await agent.request("GET", "/v1/preferences", params={"user_id": "ada"}))["results"]
+    assert [item["effect"]["value"] for item in left] == [text] * kept
+    assert bool(await records_with(inspector, gateway, SECRET)) is kept
+    if not kept:  # it was withdrawn with its session, and not forgotten for good
+        await agent.save(text, user_id="ada")
 
 
 async def test_an_expired_session_leaves_what_was_promoted(agent: Agent, gateway: Gateway) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import func, update
 from shared.foundation.stages import PROMOTE
 from shared.jobs.table import job as job_table
 from shared.platform.spend.charge import Purpose
+from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.scratchpad.conftest import (
@@ -25,7 +26,6 @@ from tests.integration.scratchpad.conftest import (
     report,
     snippets,
 )
-from tests.journey.agent import Agent, Json
 from tests.standins.behaviours import Reply, Status, Truncated
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call

@@ -8,11 +8,13 @@ from shared.conversation.scratchpad import cache, queries
 from shared.conversation.sessions.open import get_session
 from shared.dreams.promotion import due
 from shared.foundation import errors
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.draining import drain, make_due
 from tests.integration.playbooks.conftest import find, record
 from tests.integration.scratchpad.conftest import (
     business_context,
+    caller_of,
     last_promotion,
     note,
     outcomes,
@@ -21,8 +23,6 @@ from tests.integration.scratchpad.conftest import (
     report,
     snippets,
 )
-from tests.integration.scratchpad.test_scratchpad import caller_of
-from tests.journey.agent import Agent
 
 FACT = "Ada wants one invoice a month."
 

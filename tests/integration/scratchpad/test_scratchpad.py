@@ -18,19 +18,14 @@ from shared.conversation.scratchpad.table import scratchpad_snippet
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation import errors
-from shared.foundation.scope import Caller
 from shared.infra import redis as redis_client
+from tests.agent import Agent, Json, find_block
 from tests.badinput import problem
 from tests.conftest import Gateway, running_gateway
-from tests.integration.scratchpad.conftest import note, snippets
-from tests.journey.agent import Agent, Json, find_block
+from tests.integration.scratchpad.conftest import caller_of, note, snippets
 from tests.long_form import in_long_form
 
 MAX = 64
-
-
-def caller_of(gateway: Gateway) -> Caller:
-    return Caller("key", gateway.tenant, frozenset({"read", "write"}))
 
 
 @dataclass

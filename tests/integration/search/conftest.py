@@ -6,8 +6,8 @@ import pytest
 
 from shared.infra.qdrant import Json, Qdrant
 from shared.search.index.points import KEYWORDS
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
 
 Hide = Callable[[Callable[[str], bool]], None]
 

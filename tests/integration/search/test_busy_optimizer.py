@@ -50,7 +50,7 @@ async def test_a_point_is_found_by_keyword_at_once_while_the_server_merges_segme
 
     monkeypatch.setattr(SearchIndex, "live", live)
     missing_points = create_autospec(MissingPoints, instance=True)
-    missing_points.exist.return_value = False
+    missing_points.names.return_value = []
     index = SearchIndex(Any, qdrant, None, 100, 3, missing_points)  # type: ignore[arg-type]
     async with _busy(qdrant):
         for number in range(ROUNDS):

@@ -9,9 +9,10 @@ from shared.foundation.stages import RecordKind
 from shared.jobs import index_jobs
 from shared.lifecycle.reindex import rebuild
 from shared.search.index import collections, missing_points, points
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
-from tests.integration.forgetting.test_stores import NOWHERE, finish, without
-from tests.journey.agent import Agent, Json
+from tests.draining import process_all
+from tests.second_gateway import NOWHERE, beside
 
 TEXT = "The heron nests by the weir."
 
@@ -64,7 +65,7 @@ async def _search(agent: Agent, path: str = "memories") -> Json:
 
 
 async def _save_without_qdrant(gateway: Gateway, path: str = "memories") -> None:
-    async with without(gateway, qdrant_url=f"http://{NOWHERE}") as cut_off:
+    async with beside(gateway, qdrant_url=f"http://{NOWHERE}") as cut_off:
         await KINDS[path](cut_off)
 
 
@@ -80,7 +81,7 @@ async def test_a_search_names_the_index_until_what_was_saved_without_it_is_in_it
     await _save_without_qdrant(gateway, path)
     found = await _search(agent, path)
     assert (found["results"], found["degraded"]) == ([], ["index"])
-    await finish(gateway)
+    await process_all(gateway.resources)
     found = await _search(agent, path)
     assert (len(found["results"]), found["degraded"]) == (1, [])
 
@@ -133,7 +134,7 @@ async def test_a_process_whose_search_failed_looks_again(
 async def test_a_deletion_without_qdrant_leaves_nothing_to_be_missed(agent: Agent, gateway: Gateway) -> None:
     memory = await agent.save(TEXT)
     await agent.put("patrol/river/note", TEXT)
-    async with without(gateway, qdrant_url=f"http://{NOWHERE}") as cut_off:
+    async with beside(gateway, qdrant_url=f"http://{NOWHERE}") as cut_off:
         await cut_off.request("DELETE", f"/v1/memories/{memory['id']}")
         await cut_off.request("DELETE", "/v1/working/patrol/river/note")
     for path in ("memories", "working"):
@@ -154,7 +155,7 @@ async def test_a_collection_that_was_lost_is_named_as_missing_until_it_is_filled
     await rebuild.prepare_index(resources)
     found = await _search(agent)
     assert (found["results"], found["stages"], found["degraded"]) == ([], ["bm25"], ["index"])
-    await finish(gateway)
+    await process_all(gateway.resources)
     found = await _search(agent)
     assert (len(found["results"]), found["degraded"]) == (1, [])
 

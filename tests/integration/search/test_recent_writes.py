@@ -12,9 +12,9 @@ from shared.platform.resources import Resources
 from shared.search.index.client import IndexQuery, SearchIndex
 from shared.search.index.hits import Hit
 from shared.search.index.missing_points import MissingPoints
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.search.conftest import Hide
-from tests.journey.agent import Agent
 
 TEXT = "The heron nests by the weir."
 Search = Callable[[Agent], Awaitable[list[str]]]

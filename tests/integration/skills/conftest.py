@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from shared.foundation import config
+from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent, Json
 
 URL = "/v1/skills"
 BREAD = {"content": "# Bread\n\nKnead the dough.", "summary": "How to bake bread."}

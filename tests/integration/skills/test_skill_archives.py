@@ -8,8 +8,8 @@ from http import HTTPStatus
 
 import pytest
 
+from tests.agent import Agent, Json
 from tests.integration.skills.conftest import URL, get, import_zip, new_scope, put
-from tests.journey.agent import Agent, Json
 from tests.skill_archives import skill_text, zip_of
 from tests.state import StateInspector
 

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from shared.context import recheck
+from tests.agent import Agent, Json, find_block
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.skills.conftest import REPLAYED, URL, new_scope, put
-from tests.journey.agent import Agent, Json, find_block
 from tests.state import StateInspector
 
 SECRET = "marmalade"

@@ -11,19 +11,28 @@ import pytest
 from shared.foundation import config
 from shared.foundation.stages import DreamPass
 from tests import run_pass
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drop_all_jobs, drop_jobs
+from tests.agent import Agent
+from tests.conftest import Gateway
+from tests.draining import running_without_jobs
 from tests.integration.dreams.conftest import create_session, run_dream
 from tests.integration.skills.conftest import URL, get, load, put
-from tests.journey.agent import Agent, Json
-from tests.standins.behaviours import Reply, Slow
+from tests.integration.skills.proposals import (
+    BREAD,
+    CONSOLIDATION,
+    GAPS,
+    MERGED,
+    OPTIMISATION,
+    ROLLS,
+    decide,
+    merge,
+    names,
+    proposals,
+    propose_merge,
+    reply,
+)
+from tests.standins.behaviours import Slow
 from tests.standins.models import ModelServer
 from tests.standins.wire import CHAT
-
-BREAD: Json = {"content": "Bake at 220 degrees in the Miele oven.", "summary": "How to bake bread."}
-ROLLS: Json = {"content": "Rolls need 18 minutes.", "summary": "How to bake rolls."}
-MERGED = "Bake at 220 degrees in the Miele oven. Rolls need 18 minutes."
-GAPS, CONSOLIDATION, OPTIMISATION = ["detect_skill_gaps"], ["consolidate_skills"], ["optimise_skills"]
 
 
 @pytest.fixture
@@ -39,43 +48,8 @@ async def gateway(
         dream_prompt_tokens=4000,
         skill_publish_proposals=at_once,
     )
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
-
-
-def reply(*items: Json, drop: list[str] | None = None) -> Reply:
-    return Reply(json.dumps({"toSave": list(items), "toDelete": drop or []}))
-
-
-def merge(*names: str, **fields: Any) -> Json:
-    known = {"name": "bake", "summary": "How to bake.", "content": MERGED, "replaces": list(names)}
-    return known | fields
-
-
-async def proposals(agent: Agent, state: str | None = "open") -> list[Json]:
-    query = {} if state is None else {"state": state}
-    return list((await agent.request("GET", f"{URL}/proposals", params=query))["results"])
-
-
-async def decide(agent: Agent, proposal: Json, decision: str, status: int = HTTPStatus.OK) -> Json:
-    path = f"{URL}/proposals/{proposal['id']}"
-    return dict(await agent.request("POST", path, json={"decision": decision}, status=status))
-
-
-async def names(agent: Agent) -> list[str]:
-    return sorted(skill["name"] for skill in (await agent.request("GET", URL))["results"])
-
-
-async def propose_merge(gateway: Gateway, agent: Agent, models: ModelServer) -> tuple[Json, Json]:
-    """Let a dream propose to join two skills; return the run and the proposal."""
-    await put(agent, "bake-bread", see_also=["mill-flour", "bake-rolls"], **BREAD)
-    await put(agent, "bake-rolls", see_also=["shop"], **ROLLS)
-    models.chat_default = reply(merge("bake-bread", "bake-rolls"))
-    run = await run_dream(gateway, passes=CONSOLIDATION)
-    [proposal] = await proposals(agent)
-    return run, proposal
 
 
 async def test_what_is_asked_for_in_two_sessions_is_proposed_and_published_by_a_right(

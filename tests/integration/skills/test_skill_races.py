@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tests.agent import Agent, Json, wait_until
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import model_gateway, run_dream  # noqa: F401  (a fixture)
 from tests.integration.skills.conftest import URL, get, put
-from tests.integration.skills.test_skill_proposals import (
+from tests.integration.skills.proposals import (
     BREAD,
     CONSOLIDATION,
     ROLLS,
@@ -21,7 +22,6 @@ from tests.integration.skills.test_skill_proposals import (
     propose_merge,
     reply,
 )
-from tests.journey.agent import Agent, Json, wait_until
 from tests.locks import wait_until_blocked
 from tests.standins.models import ModelServer
 

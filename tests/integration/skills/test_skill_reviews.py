@@ -7,11 +7,12 @@ from http import HTTPStatus
 import pytest
 
 from shared.foundation import config
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_all_jobs, drop_jobs
+from tests.agent import Agent, Json
+from tests.conftest import Gateway
+from tests.draining import drain, drop_jobs, running_without_jobs
 from tests.integration.dreams.conftest import create_session, run_dream
 from tests.integration.skills.conftest import URL, get, import_zip, load, put
-from tests.integration.skills.test_skill_proposals import (
+from tests.integration.skills.proposals import (
     BREAD,
     CONSOLIDATION,
     GAPS,
@@ -25,7 +26,6 @@ from tests.integration.skills.test_skill_proposals import (
     propose_merge,
     reply,
 )
-from tests.journey.agent import Agent, Json
 from tests.skill_archives import skill_text, zip_of
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
@@ -43,10 +43,8 @@ async def gateway(
     settings = make_settings(
         llm_base_url=models.url, llm_model="m", job_backoff=0.01, dream_prompt_tokens=4000
     )
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
 
 
 async def put_two(agent: Agent) -> None:

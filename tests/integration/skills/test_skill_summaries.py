@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from structlog.testing import CapturingLogger
 
 from shared.foundation import config
 from shared.foundation.stages import SUMMARIZE_SKILL
 from shared.jobs import claim
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_all_jobs, drop_jobs, make_due
+from tests.agent import Agent, Json
+from tests.conftest import Gateway
+from tests.draining import drain, drop_jobs, make_due, running_without_jobs
 from tests.integration.skills.conftest import URL, found_names, get, import_zip, put
-from tests.journey.agent import Agent, Json
 from tests.skill_archives import skill_text, zip_of
 from tests.standins.behaviours import Reply, Slow, Status, Truncated
 from tests.standins.models import ModelServer
@@ -34,10 +35,8 @@ async def gateway(
     models.chat_default = answer(SUMMARY)
     changes = dict(getattr(request, "param", {}))
     settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes)
-    async with running_gateway(settings, tenant) as served:
-        await drop_all_jobs(served.resources)
+    async with running_without_jobs(settings, tenant) as served:
         yield served
-        await drop_jobs(served.resources, tenant)
 
 
 def answer(summary: str) -> Reply:
@@ -172,6 +171,29 @@ async def test_without_a_usable_answer_the_beginning_stays_until_the_skill_chang
     await put_without(agent, "Ask Ada.")
     await drain(gateway.resources)
     assert await summary_of(agent) == ("Ask Ada", "model")
+
+
+@pytest.mark.parametrize(
+    ("summary", "reason"),
+    [
+        ("Ask Grace about 500 €", "the skill does not say these words"),
+        ("Pay in cash", "the skill says otherwise of these words"),
+    ],
+)
+async def test_no_log_has_a_word_of_a_skill_or_of_what_a_model_made_of_it(
+    gateway: Gateway,
+    agent: Agent,
+    models: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    summary: str,
+    reason: str,
+) -> None:
+    log = CapturingLogger()
+    monkeypatch.setattr(summarize_skills, "log", log)
+    models.chat_default = answer(summary)
+    await put_without(agent)
+    await drain(gateway.resources)
+    assert [call.kwargs["reason"] for call in log.calls] == [reason]
 
 
 @pytest.mark.parametrize("gateway", [{"llm_prompt_tokens": 4000}], indirect=True)

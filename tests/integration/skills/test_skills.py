@@ -3,10 +3,10 @@
 import asyncio
 from http import HTTPStatus
 
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.skills.conftest import BREAD, URL, found_names, get, import_zip, load, new_scope, put
-from tests.journey.agent import Agent
 from tests.skill_archives import skill_text, zip_of
 from tests.state import StateInspector
 

@@ -16,10 +16,10 @@ from shared.foundation import config, errors
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from tests import state
+from tests.agent import wait_until
 from tests.badinput import problem
 from tests.conftest import Gateway, running_gateway
 from tests.integration.state.conftest import STORE_TYPES, OpenSession, SessionClient
-from tests.journey.agent import wait_until
 
 _SECRET = "zqxsecret"
 

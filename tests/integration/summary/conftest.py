@@ -10,9 +10,9 @@ import pytest
 from shared.conversation.summary import queries as summary_queries
 from shared.conversation.summary.summary import SessionSummary
 from shared.foundation import config
-from tests.conftest import Gateway, running_gateway
-from tests.draining import drain, drop_all_jobs, drop_jobs, make_due
-from tests.journey.agent import Agent, Json, find_block
+from tests.agent import Agent, Json, find_block
+from tests.conftest import Gateway
+from tests.draining import drain, make_due, running_without_jobs
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
@@ -111,8 +111,6 @@ async def talk(
     """Open a session of a gateway with a model that joins what it is shown."""
     models.chat_default = Reply(summarize)
     values = {"llm_base_url": models.url, "llm_model": "m", "job_backoff": 0.01, **WINDOW, **changes}
-    async with running_gateway(make_settings(**values), tenant) as gateway:
-        await drop_all_jobs(gateway.resources)
+    async with running_without_jobs(make_settings(**values), tenant) as gateway:
         agent = Agent(gateway.client, tenant)
         yield Talk(gateway, agent, await agent.session(id="talk", user_id="ada"))
-        await drop_jobs(gateway.resources, tenant)

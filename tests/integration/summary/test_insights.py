@@ -11,7 +11,7 @@ from shared.conversation.summary import queries as summary_queries
 from tests.integration.playbooks.conftest import find, record
 from tests.integration.scratchpad.conftest import snippets
 from tests.integration.summary.conftest import Talk, conversation_of, numbers
-from tests.integration.summary.test_withdrawn import before_the_answer
+from tests.integration.summary.interruptions import before_the_answer
 from tests.locks import wait_until_blocked
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer

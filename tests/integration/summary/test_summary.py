@@ -9,10 +9,10 @@ from sqlalchemy import select
 
 from shared.conversation.scratchpad.snippet import MANY_SNIPPETS
 from shared.jobs.table import fleet_counter, job
-from tests.integration.conversation.test_idle_sessions import make_idle
-from tests.integration.forgetting.test_contexts import delete_after_gathering
+from tests.agent import find_block
+from tests.idle_sessions import make_idle
+from tests.integration.forgetting.interruptions import delete_after_gathering
 from tests.integration.summary.conftest import Talk, conversation_of, joined, numbers
-from tests.journey.agent import find_block
 from tests.standins.behaviours import Reply, Status, Thinking, Truncated
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour, Call, Wire
@@ -93,7 +93,7 @@ async def test_after_an_hour_of_idleness_a_context_begins_with_the_summary_of_al
     await talk.say(1, 4)
     await talk.drain()  # it is not idle yet
     assert len(models.chat_calls) == 0
-    await make_idle(talk.gateway, talk.session, talk.gateway.resources.settings.window_ttl + 60)
+    await make_idle(talk.gateway, talk.session, idle_seconds=talk.gateway.resources.settings.window_ttl + 60)
     assert await talk.shown() == (None, "", ["summary"])
     assert await talk.pending() == 0, "it is not due before somebody has looked"
     await talk.drain()
@@ -106,7 +106,7 @@ async def test_after_an_hour_of_idleness_a_context_begins_with_the_summary_of_al
 async def test_who_comes_back_before_the_summary_was_made_gets_it_made(talk: Talk) -> None:
     """Workers were away for longer than the hour."""
     await talk.say(1, 4)
-    await make_idle(talk.gateway, talk.session, talk.gateway.resources.settings.window_ttl + 60)
+    await make_idle(talk.gateway, talk.session, idle_seconds=talk.gateway.resources.settings.window_ttl + 60)
     await talk.agent.context(talk.session, "#5")
     assert await talk.shown() == (None, "#5", ["summary"])
     assert await talk.pending() == 1

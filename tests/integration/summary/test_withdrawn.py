@@ -1,8 +1,7 @@
 """CV4, FG1: a summary goes with what it was made of, also while a model is making it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import func, select, update
@@ -13,12 +12,12 @@ from shared.jobs.table import fleet_counter, job
 from tests import state
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.summary.conftest import Talk, numbers
+from tests.integration.summary.interruptions import Change, before_the_answer
 from tests.standins.models import ModelServer
 from tests.state import StateInspector
 from workers.summary import summarize
 
 SECRET = "marmalade"
-Change = Callable[[Talk], Awaitable[Any]]
 
 
 @pytest.fixture
@@ -98,21 +97,6 @@ async def test_what_is_withdrawn_while_the_model_thinks_is_in_no_summary(
     assert await talk.pending() == 0
     if at_last is not None:
         assert await talk.shown() == (*at_last, [])
-
-
-def before_the_answer(talk: Talk, monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
-    """Let something change between the first question to the model and its answer."""
-    model = talk.gateway.resources.language_model
-    assert model is not None
-    complete = model.complete
-
-    async def change_and_complete(*question: Any) -> Any:
-        monkeypatch.setattr(model, "complete", complete)
-        reply = await complete(*question)
-        await change(talk)
-        return reply
-
-    monkeypatch.setattr(model, "complete", change_and_complete)
 
 
 async def test_turns_that_are_appended_while_the_model_thinks_are_in_the_next_summary(

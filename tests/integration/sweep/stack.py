@@ -16,7 +16,8 @@ from shared.search.index import generations, points
 from shared.search.index.generations import Generation
 from shared.search.index.points import IndexDocument
 from tests.conftest import Gateway
-from tests.draining import drain, make_due
+from tests.draining import process_all
+from tests.sql import sql
 from workers.sweep import sweep
 from workers.sweep.sweep import Counts
 
@@ -80,9 +81,7 @@ class TestStack:
 
     async def sql(self, statement: str, **values: Any) -> list[Any]:
         """Run a statement on the tenant's rows, and return its rows."""
-        async with self.resources.postgres.for_tenant(self.tenant) as connection:
-            result = await connection.execute(text(statement), values)
-            return list(result) if result.returns_rows else []
+        return await sql(self.gateway, statement, **values)
 
     async def backdate(self, table: str, column: str, days: float, **where: Any) -> None:
         """Move a time of some rows into the past."""
@@ -134,9 +133,7 @@ class TestStack:
 
     async def process_all(self) -> None:
         """Process all jobs, delayed ones included."""
-        await self.resources.index_writer.close()
-        await make_due(self.resources)
-        await drain(self.resources)
+        await process_all(self.resources)
 
     async def leave(self) -> None:
         """Take the tenant off the list of sweeps, or those of later tests would take ever longer.

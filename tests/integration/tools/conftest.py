@@ -11,8 +11,8 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from services.local import ports
+from tests.agent import wait_until
 from tests.conftest import Gateway
-from tests.journey.agent import wait_until
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 ERAS = ("auto", "legacy")

@@ -2,41 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from shared.foundation import config, errors, prompt_safety
 from shared.memory.longterm import read
 from tests.conftest import Gateway, running_gateway
-
-
-class Answer(NamedTuple):
-    """What a model reads, and whether it is about an error."""
-
-    content: str
-    is_error: bool
-
-
-async def call(
-    client: httpx.AsyncClient, name: str, /, *, session: str | None = None, **arguments: Any
-) -> Answer:
-    """Call a tool."""
-    headers = {} if session is None else {"loci-session": session}
-    response = await client.post(f"/v1/tools/{name}", json={"arguments": arguments}, headers=headers)
-    assert response.status_code == 200, response.text
-    return Answer(**response.json())
-
-
-async def good(
-    client: httpx.AsyncClient, name: str, /, *, session: str | None = None, **arguments: Any
-) -> str:
-    """Call a tool that must succeed, and return what the model reads."""
-    answer = await call(client, name, session=session, **arguments)
-    assert not answer.is_error, answer
-    return answer.content
+from tests.integration.tools.calls import call, good
 
 
 def id_in(content: str) -> str:
@@ -78,7 +52,7 @@ async def test_an_error_is_an_answer_that_says_what_to_do_next(gateway: Gateway)
         "memory_forget": ({"id": "0" * 12}, "memory_search"),
         "memory_search": ({"query": ""}, "Correct the arguments"),
         "memory_add": ({"content": "x", "category": "../up"}, "Correct the arguments"),
-        "working_get": ({"key": "patrol/none/x"}, "list_working_memory"),
+        "working_get": ({"key": "patrol/none/x"}, "as the context lists it"),
         "context_get": ({"message": "hello"}, "Loci-Session"),
         "preference_resolve": ({}, "Correct the arguments"),
     }

@@ -1,9 +1,9 @@
 """The tool for the knowledge graph: what a model is answered."""
 
 from shared.foundation import prompt_safety
+from tests.agent import Json
 from tests.conftest import Gateway
-from tests.integration.tools.test_calls import call, good
-from tests.journey.agent import Json
+from tests.integration.tools.calls import call, good
 
 
 async def connect(gateway: Gateway, subject: str, predicate: str, object_: str, **fields: object) -> Json:

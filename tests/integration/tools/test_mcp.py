@@ -5,39 +5,16 @@ import sys
 from uuid import uuid4
 
 import httpx
-import mcp_types
-import orjson
 import pytest
-from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from services.gateway.tools.instructions import INSTRUCTIONS
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.conftest import Connect
+from tests.integration.tools.listed_tools import ACCEPT, LIST, WITHOUT_SESSION, names, text_of
 
-LIST = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
-ACCEPT = {"accept": "application/json, text/event-stream"}
-WITHOUT_SESSION = [
-    "memory_search",
-    "memory_add",
-    "memory_update",
-    "memory_forget",
-    "conversation_search",
-]
 IN_SESSION = [*WITHOUT_SESSION, "context_get"]
-
-
-def text_of(result: mcp_types.CallToolResult) -> str:
-    """Return what a model reads."""
-    (block,) = result.content
-    assert isinstance(block, mcp_types.TextContent)
-    return block.text
-
-
-async def names(client: Client) -> list[str]:
-    """Return the names of the listed tools."""
-    return [tool.name for tool in (await client.list_tools()).tools]
 
 
 async def test_a_memory_is_added_and_found(connect: Connect) -> None:

@@ -9,10 +9,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from shared.platform.auth import api_keys
+from tests.agent import wait_until
 from tests.conftest import Gateway
 from tests.integration.tools.conftest import Connect
-from tests.integration.tools.test_mcp import ACCEPT, LIST, text_of
-from tests.journey.agent import wait_until
+from tests.integration.tools.listed_tools import ACCEPT, LIST, text_of
 
 MODERN = {"mcp-protocol-version": "2026-07-28"}
 

@@ -15,7 +15,7 @@ from shared.memory.skills import read
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.conftest import Connect
-from tests.integration.tools.test_stdio import connected
+from tests.integration.tools.stdio import connected
 
 Open = Callable[..., AbstractAsyncContextManager[Client]]
 ADA = {"agent": "inn", "user": "ada"}

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from shared.foundation import prompt_safety
 from tests.conftest import Gateway
-from tests.integration.tools.test_calls import call, good
+from tests.integration.tools.calls import call, good
 
 BREAD = {"name": "bake-bread", "content": "# Bread\n\nKnead the dough.", "summary": "How to bake bread."}
 
@@ -28,7 +28,7 @@ async def test_a_skill_is_saved_found_loaded_and_deleted(gateway: Gateway) -> No
 async def test_a_skill_that_is_not_there_or_has_no_such_name_is_said_in_words(gateway: Gateway) -> None:
     missing = await call(gateway.client, "skill_load", name="bake-cake")
     assert missing.is_error
-    assert "skill_search" in missing.content
+    assert "as the context lists it" in missing.content
     for name in ("../up", "A B", "search", "x" * 10_000, "a\n", ""):
         for tool, more in (("skill_load", {}), ("delete_skill", {}), ("save_skill", {"content": "x"})):
             answer = await call(gateway.client, tool, name=name, **more)

@@ -4,20 +4,18 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
-from tests.integration.tools.test_mcp import WITHOUT_SESSION, names, text_of
+from tests.integration.tools.listed_tools import WITHOUT_SESSION, names, text_of
+from tests.integration.tools.stdio import connected
 
 
 class _Page(BaseHTTPRequestHandler):
@@ -48,21 +46,6 @@ def page_url() -> Iterator[str]:
 async def key(gateway: Gateway) -> str:
     """A key of the tenant that is bound to nothing."""
     return await api_keys.issue(gateway.resources.postgres, gateway.tenant)
-
-
-@asynccontextmanager
-async def connected(url: str, key: str, era: str, data_dir: Path, *options: str) -> AsyncIterator[Client]:
-    """Start `loci mcp` as a host does, and connect to it."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "LOCI_URL": url,
-        "LOCI_API_KEY": key,
-        "LOCI_DATA_DIR": str(data_dir),
-    }
-    command = ["-m", "services.cli", "mcp", *options]
-    parameters = StdioServerParameters(command=sys.executable, args=command, env=environment)
-    async with Client(stdio_client(parameters), mode=era) as client:
-        yield client
 
 
 async def test_the_options_choose_agent_and_user(

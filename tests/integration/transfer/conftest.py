@@ -64,7 +64,7 @@ class TenantStack:
         chunks = [line if isinstance(line, bytes) else orjson.dumps(line) + b"\n" for line in lines]
         target_scope = scope or self.scope()
         return await memory_lines.import_stream(
-            self.resources, target_scope, "importer", _stream(chunks), restore=restore
+            self.resources, target_scope, self.caller, _stream(chunks), restore=restore
         )
 
     async def import_path(self, path: Path) -> dict[str, Any]:

@@ -94,7 +94,7 @@ async def list_pending_enrichments(stack: TenantStack) -> set[str]:
 async def save_memory(stack: TenantStack, content: str, scope: Scope | None = None) -> dict[str, Any]:
     """Save a memory as an agent does, and return it."""
     return await save.save(
-        stack.resources, scope or stack.scope(), "agent", MemoryDraft(content=content).validated()
+        stack.resources, scope or stack.scope(), stack.caller, MemoryDraft(content=content).validated()
     )
 
 

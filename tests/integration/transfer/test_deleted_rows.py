@@ -14,7 +14,7 @@ from shared.memory.preferences.preference import Condition, Effect, PreferenceDr
 from tests.integration.transfer import scope_lines
 from tests.integration.transfer.conftest import TenantStack
 from tests.integration.transfer.scope_lines import PLAYBOOK, PREFERENCE
-from tests.integration.transfer.test_scope_transfer import Line, export_lines, import_lines
+from tests.integration.transfer.scopes import Line, export_lines, import_lines
 
 KEY, ID = str(PREFERENCE["key"]), str(PLAYBOOK["id"])
 QUERY = str(PLAYBOOK["user_query"])

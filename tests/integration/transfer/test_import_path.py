@@ -10,7 +10,7 @@ from shared.foundation import errors
 from tests.integration.transfer import scope_lines
 from tests.integration.transfer.conftest import TenantStack
 from tests.integration.transfer.import_reports import ADA, BOB
-from tests.integration.transfer.test_transfer_rockbot import LOG, TRAINS, write_file
+from tests.integration.transfer.rockbot_files import LOG, TRAINS, write_file
 
 
 async def test_an_agents_folder_imports_its_memories_and_its_turn_log(

@@ -13,7 +13,7 @@ from shared.platform.resources import Resources
 from tests.integration.transfer import scope_lines
 from tests.integration.transfer.conftest import TenantStack, new_stack
 from tests.integration.transfer.scope_lines import SESSION
-from tests.integration.transfer.test_scope_transfer import Line, export_lines, import_lines
+from tests.integration.transfer.scopes import Line, export_lines, import_lines
 
 
 async def test_ids_that_another_scope_uses_are_remapped_with_all_that_refers_to_them(

@@ -18,7 +18,6 @@ from shared.conversation.turns.search import TurnFilters
 from shared.conversation.turns.turn import TurnDraft
 from shared.foundation import errors
 from shared.foundation.roles import Role
-from shared.foundation.scope import Caller, Scope
 from shared.lifecycle import delete_memory
 from shared.lifecycle.transfer import export_scope, import_rows, import_scope, line_kinds
 from shared.memory.pinned import read, write
@@ -27,33 +26,7 @@ from shared.platform.resources import Resources
 from tests.integration.transfer import scope_lines
 from tests.integration.transfer.conftest import TenantStack, new_stack
 from tests.integration.transfer.scope_lines import SESSION
-
-Line = dict[str, Any]
-
-
-async def import_lines(
-    stack: TenantStack,
-    *lines: Line,
-    scope: Scope | None = None,
-    caller: Caller | None = None,
-    restore: bool = False,
-) -> Line:
-    async def chunks() -> AsyncIterator[bytes]:
-        for line in lines:
-            yield orjson.dumps(line) + b"\n"
-
-    return await import_scope.import_scope(
-        stack.resources, caller or stack.caller, scope or stack.scope(), chunks(), restore=restore
-    )
-
-
-async def export_lines(
-    stack: TenantStack, scope: Scope | None = None, caller: Caller | None = None
-) -> list[Line]:
-    lines = export_scope.export_scope(
-        stack.resources, caller or stack.caller, scope or stack.scope(), line_kinds.parse_kinds(None)
-    )
-    return [orjson.loads(line) async for line in lines]
+from tests.integration.transfer.scopes import Line, export_lines, import_lines
 
 
 def comparable(line: Line) -> Line:

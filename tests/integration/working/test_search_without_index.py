@@ -1,7 +1,7 @@
 """Entries of working memory are found while the index is unavailable."""
 
+from tests.agent import Agent
 from tests.conftest import Gateway, running_gateway
-from tests.journey.agent import Agent
 
 
 async def test_without_the_index_all_visible_entries_are_scored_and_the_best_comes_first(

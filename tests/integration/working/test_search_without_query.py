@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.agent import Agent
 from tests.conftest import Gateway
-from tests.journey.agent import Agent
 
 
 @pytest.mark.parametrize("query", [None, "", "  ", "\n\t"])

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 from shared.platform.idempotency.idempotent import IdempotentRequest
+from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
-from tests.integration.forgetting.test_stores import NO_REDIS, without
-from tests.journey.agent import Agent
+from tests.second_gateway import NO_REDIS, beside
 from tests.state import StateInspector
 
 KEY = "patrol/mail/log"
@@ -116,7 +116,7 @@ async def test_an_append_whose_process_died_before_its_answer_is_done_once(
 
 async def test_without_redis_an_append_is_a_503_and_changes_nothing(agent: Agent, gateway: Gateway) -> None:
     await agent.put(KEY, "a")
-    async with without(gateway, **NO_REDIS) as cut_off:
+    async with beside(gateway, **NO_REDIS) as cut_off:
         response = await cut_off.client.patch(PATH, json={"append": "b"})
     assert response.status_code == 503
     assert "redis is unavailable" in response.json()["detail"]

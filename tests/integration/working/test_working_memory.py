@@ -10,31 +10,13 @@ from shared.foundation import errors
 from shared.memory.working import queries as working_queries
 from shared.memory.working import render
 from shared.memory.working.working_memory import WorkingMemory
+from tests.integration.working.conftest import list_redis_keys, wait_until_expired
 
 pytestmark = pytest.mark.asyncio
 
 
 async def _keys(working_memory: WorkingMemory, prefix: str = "") -> list[str]:
     return [listing.key for listing in await working_queries.list_entries(working_memory, prefix)]
-
-
-async def _redis_keys(working_memory: WorkingMemory, suffix: str = "") -> list[str]:
-    return [
-        redis_key
-        async for redis_key in working_memory.redis.scan_iter(
-            f"testing:working:{{{working_memory.tenant}*{suffix}"
-        )
-    ]
-
-
-async def _wait_until_expired(working_memory: WorkingMemory, key: str) -> None:
-    """Wait until an entry has expired; fail after five seconds."""
-    async with asyncio.timeout(5):
-        while True:
-            try:
-                await working_queries.get(working_memory, key)
-            except errors.NotFound:
-                return
 
 
 async def test_an_entry_is_read_back_as_it_was_written(working_memory: WorkingMemory) -> None:
@@ -88,13 +70,13 @@ async def test_an_expired_entry_is_not_read_or_listed_and_no_longer_counts(
     )
     await working_queries.put(working_memory, "a/b/short", "x", ttl_seconds=0.05)
     await working_queries.put(working_memory, "a/b/long", "y")
-    await _wait_until_expired(working_memory, "a/b/short")
+    await wait_until_expired(working_memory, "a/b/short")
     assert await _keys(working_memory) == ["a/b/long"]
     assert await working_queries.read_many(working_memory, ["a/b/short"]) == {}
     await working_queries.put(working_memory, "a/b/next", "z")
     with pytest.raises(errors.LimitReached, match=r"'a/b' is at its limit of 2 live"):
         await working_queries.put(working_memory, "a/b/third", "z")
-    (values,) = await _redis_keys(working_memory, "values")
+    (values,) = await list_redis_keys(working_memory, "values")
     assert await working_memory.redis.hlen(values) == 2
 
 
@@ -103,7 +85,7 @@ async def test_deleting_an_expired_entry_reports_that_nothing_was_deleted(
 ) -> None:
     await working_queries.put(working_memory, "a/b/short", "x", ttl_seconds=0.01)
     await working_queries.put(working_memory, "a/b/long", "x")
-    await _wait_until_expired(working_memory, "a/b/short")
+    await wait_until_expired(working_memory, "a/b/short")
     assert not await working_queries.delete(working_memory, "a/b/short")
     assert await working_queries.delete(working_memory, "a/b/long")
 
@@ -114,7 +96,7 @@ async def test_a_write_with_a_short_ttl_does_not_unlist_a_namespace_with_longer_
     monkeypatch.setattr(working_queries, "_REGISTRATION_GRACE_MS", 0)
     await working_queries.put(working_memory, "a/b/long", "x")
     await working_queries.put(working_memory, "a/b/short", "x", ttl_seconds=0.01)
-    await _wait_until_expired(working_memory, "a/b/short")
+    await wait_until_expired(working_memory, "a/b/short")
     assert await _keys(working_memory, "a") == ["a/b/long"]
 
 
@@ -154,7 +136,7 @@ async def test_overwriting_restarts_the_ttl_and_replaces_every_field(
     entry = await working_queries.get(working_memory, "a/b/c")
     assert (entry.value, entry.category, entry.tags) == ("y", None, ())
     assert entry.remaining <= 10
-    for redis_key in await _redis_keys(working_memory, "a/b*"):
+    for redis_key in await list_redis_keys(working_memory, "a/b*"):
         assert await working_memory.redis.pttl(redis_key) <= 10_000
 
 
@@ -173,7 +155,7 @@ async def test_clearing_matches_whole_segments_and_counts_live_entries(working_m
     for key in ("session/abc/a/1", "session/abc/a/2", "session/abc/ab", "session/abcd/x", "patrol/p/x"):
         await working_queries.put(working_memory, key, "x")
     await working_queries.put(working_memory, "session/abc/a/expired", "x", ttl_seconds=0.01)
-    await _wait_until_expired(working_memory, "session/abc/a/expired")
+    await wait_until_expired(working_memory, "session/abc/a/expired")
     assert await working_queries.clear(working_memory, "session/ABC/a") == 2
     assert await _keys(working_memory, "session") == ["session/abc/ab", "session/abcd/x"]
     assert await working_queries.clear(working_memory, "session") == 2
@@ -297,7 +279,7 @@ async def test_invalid_input_is_refused_and_stores_nothing(
     with pytest.raises(errors.Invalid) as error_info:
         await working_queries.put(working_memory, **{"key": "a/b/c", "value": "v"} | fields)  # type: ignore[arg-type]
     assert error_info.value.violations[0].field == field
-    assert await _redis_keys(working_memory) == []
+    assert await list_redis_keys(working_memory) == []
 
 
 async def test_a_tenant_never_reads_or_clears_entries_of_another(working_memory: WorkingMemory) -> None:
@@ -320,11 +302,11 @@ async def test_a_tenant_never_reads_or_clears_entries_of_another(working_memory:
 async def test_redis_keys_expire_with_their_last_entry(working_memory: WorkingMemory) -> None:
     await working_queries.put(working_memory, "a/b/one", "x", ttl_seconds=100)
     await working_queries.put(working_memory, "a/b/two", "x", ttl_seconds=300)
-    redis_keys = await _redis_keys(working_memory, ":a/b*")
+    redis_keys = await list_redis_keys(working_memory, ":a/b*")
     assert len(redis_keys) == 3
     for redis_key in redis_keys:
         assert 299_000 < await working_memory.redis.pttl(redis_key) <= 300_000
-    for redis_key in set(await _redis_keys(working_memory)).difference(redis_keys):
+    for redis_key in set(await list_redis_keys(working_memory)).difference(redis_keys):
         assert 300_000 < await working_memory.redis.pttl(redis_key) <= 400_000
     await working_queries.delete(working_memory, "a/b/two")
     for redis_key in redis_keys:
@@ -338,8 +320,8 @@ async def test_expired_namespaces_are_removed_from_the_list_of_the_tenant(
 ) -> None:
     monkeypatch.setattr(working_queries, "_REGISTRATION_GRACE_MS", 0)
     await working_queries.put(working_memory, "session/old/x", "x", ttl_seconds=0.01)
-    await _wait_until_expired(working_memory, "session/old/x")
+    await wait_until_expired(working_memory, "session/old/x")
     await working_queries.put(working_memory, "session/new/x", "x")
     for suffix in ("namespaces", "expiries"):
-        (redis_key,) = await _redis_keys(working_memory, suffix)
+        (redis_key,) = await list_redis_keys(working_memory, suffix)
         assert await working_memory.redis.zrange(redis_key, 0, -1) == ["session/new"]

@@ -47,9 +47,9 @@ def test_the_memories_of_all_pages_are_listed() -> None:
 
 
 def test_refused_notes_are_counted_by_the_reason_without_its_words() -> None:
-    reasons = ["the rewriting lost: Kiel", "the rewriting lost: Köln, Ulm", "answer cut off", None]
+    reasons = ["over budget: a", "over budget: b, c", "answer cut off", None]
     counts = demo_model.count_refused_notes([{"failure_reason": reason} for reason in reasons])
-    assert demo_model.format_counts(counts) == "2 the rewriting lost, 1 answer cut off"
+    assert demo_model.format_counts(counts) == "2 over budget, 1 answer cut off"
 
 
 def test_the_refusals_of_a_run_are_counted_by_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ def _plan(memories: Iterable[Memory]) -> Plan:
         if group["ids"][0] in by_id
     ]
     recategorized = [
-        Replacement(by_id[row["id"]].content, "user-preferences/music", (), (row["id"],), None)
+        Replacement(by_id[row["id"]].content, "music", (), (row["id"],), None)
         for row in EXPECTED["categories"]
         if row["id"] in by_id
     ]

@@ -14,6 +14,7 @@ from shared.conversation.turns.turn import Turn
 from shared.foundation.roles import Role
 from tests.unit.context import builders
 
+SHORT_SUMMARY = f"{blocks.SUMMARY}\n<memory-data>\n  in short\n</memory-data>"
 SYSTEM, MESSAGE = "You are helpful.", "what now?"
 OTHERS = (BlockKind.PAST_TURNS, BlockKind.WORKING_MEMORY, BlockKind.PATROL, BlockKind.SUBAGENTS)
 FACTS, EPISODES = ["0a", "0b", "0c", "0d"], ["e0", "e1"]
@@ -89,7 +90,7 @@ def test_cx1_messages_are_in_the_documented_order(inputs: ContextInputs, system:
     built = assemble.assemble(inputs, request_for(system=system))
     contents = [message["content"] for message in built.messages]
     turns = [turn.content for turn in inputs.turns if turn.role is not Role.SUMMARY]
-    summaries = [f"{blocks.SUMMARY}\nin short"] if len(turns) < len(inputs.turns) else []
+    summaries = [SHORT_SUMMARY] if len(turns) < len(inputs.turns) else []
     shown_blocks = [blocks.text(block) for block in built.blocks]
     replayed_texts = contents[
         len([system] if system else []) + len(summaries) : len(contents) - len(shown_blocks) - 1
@@ -273,7 +274,7 @@ def test_the_message_the_system_text_and_the_summary_are_never_shortened(
     assert contents[0] == SYSTEM
     assert contents[-1] == MESSAGE
     has_summary = any(turn.role is Role.SUMMARY for turn in inputs.turns)
-    assert (f"{blocks.SUMMARY}\nin short" in contents) == has_summary
+    assert (SHORT_SUMMARY in contents) == has_summary
 
 
 def test_a_message_over_the_budget_is_still_sent_in_full() -> None:
@@ -313,4 +314,4 @@ def test_only_the_last_of_several_summaries_is_shown() -> None:
         message["content"]
         for message in assemble.assemble(builders.context_inputs(turns), request_for()).messages
     ]
-    assert contents == [SYSTEM, f"{blocks.SUMMARY}\nnew", "turn 3", MESSAGE]
+    assert contents == [SYSTEM, f"{blocks.SUMMARY}\n<memory-data>\n  new\n</memory-data>", "turn 3", MESSAGE]

@@ -54,8 +54,8 @@ def test_the_category_is_one_of_the_five_kinds(value: Any, category: str) -> Non
 @pytest.mark.parametrize(
     ("value", "importance"),
     [
-        (1.0, 0.95),
-        (0.95, 0.95),
+        (1.0, 0.7),
+        (0.7, 0.7),
         (0.0, 0.2),
         (-3, 0.2),
         (0.5, 0.5),
@@ -80,7 +80,7 @@ def continued(*items: dict[str, Any]) -> Any:
 def test_an_update_needs_an_id() -> None:
     assert continued({"content": STORY}, {"id": "nope", "content": STORY}, {"id": memory_id(1)}) == ()
     [update] = continued({"id": f"[ID:{memory_id(10).upper()}]", "content": STORY, "importance": 2})
-    assert (update.id, update.importance) == (memory_id(10), 0.95)
+    assert (update.id, update.importance) == (memory_id(10), 0.7)
 
 
 def test_an_update_must_keep_the_content_of_a_live_episode() -> None:

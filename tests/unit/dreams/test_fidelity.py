@@ -118,6 +118,13 @@ SPECIFICS_LOST = [
 ]  # fmt: skip
 
 NEGATION_CHANGED = [
+    (
+        ["The user is allergic to penicillin", "The user saw a doctor"],
+        "The user saw a doctor and is no longer allergic to penicillin",
+    ),
+    (["The user is allergic to penicillin"], "The user is not allergic to penicillin"),
+    (["The user is not allergic to nuts"], "The user is allergic to nuts"),
+    (["Takes ibuprofen", "Moved to Oslo"], "Moved to Oslo, no longer takes ibuprofen"),
     (["The user doesn't like tea"], "The user likes tea"),
     (["The user likes tea"], "The user doesn't like tea"),
     (["Never deploy in the evening", "Deploys in the morning"], "Deploy in the evening and in the morning"),

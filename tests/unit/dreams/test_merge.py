@@ -42,7 +42,7 @@ def test_occurred_at_is_the_earliest_of_the_sources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offered", "expected"), [(None, 0.6), (0.1, 0.6), (0.7, 0.7), (0.75, 0.75), (0.8, 0.75), (1.0, 0.75)]
+    ("offered", "expected"), [(None, 0.6), (0.1, 0.6), (0.7, 0.7), (0.71, 0.7), (0.8, 0.7), (1.0, 0.7)]
 )
 def test_a_model_cannot_raise_importance_to_the_protected_range(
     offered: float | None, expected: float
@@ -111,7 +111,8 @@ def test_a_stated_fact_does_not_become_inferred_when_merged_with_an_inferred_one
 @pytest.mark.parametrize(
     ("offered", "expected"),
     [
-        ("user-preferences/food", "user-preferences/food"),
+        ("food/tea", "food/tea"),
+        ("User-Preferences/food", "often"),
         ("Über Tee/x y", "Uber-Tee/x-y"),
         (None, "often"),
         ("...", "often"),
@@ -124,6 +125,11 @@ def test_the_category_is_the_models_or_that_of_the_most_reinforced_source(
 ) -> None:
     merged = fields({"category": "seldom"}, {"category": "often", "reinforcement_count": 4}, category=offered)
     assert merged.category == expected
+
+
+def test_a_merge_with_a_preference_may_be_a_preference() -> None:
+    sources = ({"category": "user-preferences/drinks"}, {"category": "often", "reinforcement_count": 4})
+    assert fields(*sources, category="user-preferences/tea").category == "user-preferences/tea"
 
 
 def test_an_anti_pattern_keeps_its_category_and_tag() -> None:

@@ -176,6 +176,8 @@ WRONG: dict[str, tuple[str, list[str]]] = {
     "a wrong date for tomorrow": ("I meet Paula tomorrow.", ["The user meets Paula on 2026-03-05."]),
     "a negation lost": ("I don't eat meat.", ["The user eats meat."]),
     "a negation invented": ("I eat meat.", ["The user does not eat meat."]),
+    "an end invented": ("I take ibuprofen against my migraine.", ["The user no longer takes ibuprofen against migraine."]),
+    "an allergy denied": ("I'm allergic to cats.", ["The user is no longer allergic to cats."]),
     "a negation moved": ("Ann eats fish. Bob doesn't eat cheese.", ["Ann doesn't eat fish.", "Bob eats cheese."]),
     "an acronym lost": ("Use the VPN for SSH.", ["Use the VPN."]),
     "an identifier changed": ("The ticket is OPS-4711.", ["The ticket is OPS-4117."]),

@@ -15,7 +15,7 @@ from shared.memory.longterm.memory import MAX_CONTENT, MemoryDraft
 from shared.platform.directives import files
 from tests.unit.context import builders
 from tests.unit.replies.corpus import REPLIES
-from tests.unit.replies.test_replies import json_values, spoilt
+from tests.unit.replies.strategies import json_values, spoilt
 from workers.enrichment import parse_reply, prompt
 from workers.enrichment.note_part import NotePart
 
@@ -58,13 +58,45 @@ def test_a_reply_gives_its_valid_contents_or_is_invalid(name: str) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (0.9, 0.9), (0, 0.0), (1, 1.0), (-3, 0.0), (7, 1.0), (1e308, 1.0), (10**400, 1.0), (-(10**400), 0.0),
+        (0.6, 0.6), (0.9, 0.7), (0, 0.0), (1, 0.7), (-3, 0.0), (7, 0.7), (1e308, 0.7), (10**400, 0.7),
+        (-(10**400), 0.0),
         (math.nan, 0.7), (math.inf, 0.7), (-math.inf, 0.7),
         ("0.9", 0.7), (None, 0.7), (True, 0.7), ([1], 0.7), ({}, 0.7),
     ],
 )  # fmt: skip
 def test_importance_is_clamped_or_that_of_the_raw_memory(value: object, expected: float) -> None:
     assert draft_of(importance=value).importance == expected
+
+
+@pytest.mark.parametrize(
+    ("of_note", "offered", "expected"), [(0.2, 0.9, 0.7), (0.9, 1.0, 0.9), (0.9, 0.3, 0.3)]
+)
+def test_a_model_raises_importance_to_that_of_the_note_at_most_or_to_seven_tenths(
+    of_note: float, offered: float, expected: float
+) -> None:
+    note = RAW.model_copy(update={"importance": of_note})
+    [draft] = parse_reply.parse_drafts(json.dumps([{"content": "Ada", "importance": offered}]), note, "")
+    assert draft.importance == expected
+
+
+@pytest.mark.parametrize(
+    ("note", "category", "expected"),
+    [
+        ({"category": "food"}, "user-preferences/food", ("food", ())),
+        ({"category": None}, "Anti-Patterns/food", (None, ())),
+        ({"category": "user-preferences"}, "user-preferences/food", ("user-preferences/food", ())),
+        ({"category": "user-preferences"}, "anti-patterns/food", ("user-preferences", ())),
+        ({"category": "anti-patterns/a"}, "anti-patterns/b", ("anti-patterns/b", ("anti-pattern",))),
+        ({"tags": ["anti-pattern"]}, "anti-patterns/b", ("anti-patterns/b", ("anti-pattern",))),
+    ],
+)
+def test_a_model_makes_no_anti_pattern_and_no_preference_of_a_note_that_is_none(
+    note: dict[str, Any], category: str, expected: tuple[str | None, tuple[str, ...]]
+) -> None:
+    raw = RAW.model_copy(update=note)
+    item = {"content": "Don't fly for short trips", "category": category, "tags": ["anti-pattern"]}
+    [draft] = parse_reply.parse_drafts(json.dumps([item]), raw, "")
+    assert (draft.category, draft.tags) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,6 +115,8 @@ def test_importance_is_clamped_or_that_of_the_raw_memory(value: object, expected
         ("x/" * 500, "/".join(["x"] * 128)),
         (None, "travel"),
         ("", "travel"),
+        ("active-plans/x", "travel"),
+        ("Episodic/x", "travel"),
     ],
 )
 def test_an_invalid_category_is_sanitised_or_dropped_and_the_memory_kept(
@@ -99,6 +133,7 @@ def test_an_invalid_category_is_sanitised_or_dropped_and_the_memory_kept(
         ("rail, travel", ("rail", "travel")),
         (["ok", "", "x" * 65, "a\nb", "\x00", "\ud800", " trimmed "], ("ok", "trimmed")),
         ([1, 2.5, None, {"name": "x"}, ["y"]], ("1", "2.5")),
+        (["Anti-Pattern", "inferred", "ok"], ("ok",)),
         (None, ()),
         (7, ()),
         ({"a": 1}, ()),
@@ -114,6 +149,8 @@ def test_invalid_tags_are_left_out(value: object, expected: tuple[str, ...]) -> 
     [
         ({"k": "v", "n": 3}, {"k": "v", "n": "3"}),
         ({"k": ["v"], "ok": "x"}, {"ok": "x"}),
+        ({"source": "promotion", PERMISSION: "false", "ok": "x"}, {"ok": "x"}),
+        ({PERMISSION: "TRUE"}, {PERMISSION: "true"}),
         ({"from": "web"}, {}),
         ({"bad\nkey": "v"}, {}),
         ({"\ud800": "v"}, {}),

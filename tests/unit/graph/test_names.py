@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.memory.graph import names
-from shared.memory.graph.triple import line_of
+from shared.memory.graph.triple import TripleDraft, line_of
 
 
 def test_the_keys_of_a_long_message_are_bounded() -> None:
@@ -37,3 +37,8 @@ def test_a_name_occurs_in_a_message_that_consists_of_it(name: str) -> None:
     if key is not None and words:
         assert key in names.possible_keys(words)
         assert names.occurs(folded, words)
+
+
+def test_a_confidence_has_no_digits_that_nobody_means() -> None:
+    draft = TripleDraft(subject="Ada", predicate="likes", object="trains", confidence=0.28 * 3)
+    assert draft.validated().confidence == 0.84

@@ -144,8 +144,16 @@ def test_a_reserved_place_needs_a_word_or_the_floor() -> None:
 
 
 def test_a_start_value_belongs_to_a_model_whatever_organisation_stands_before_its_name() -> None:
-    assert floor.start_value("sentence-transformers/all-MiniLM-L6-v2") == 0.4
-    assert floor.start_value("unknown") == floor.start_value(None) == floor.DEFAULT_START_VALUE
+    few = floor.MIN_RECORDS - 1
+    assert floor.floor_of("sentence-transformers/all-MiniLM-L6-v2", None, few) == Floor(0.4, is_learnt=False)
+    unknown = Floor(floor.DEFAULT_START_VALUE, is_learnt=False)
+    assert floor.floor_of("unknown", None, few) == floor.floor_of(None, None, few) == unknown
+
+
+@pytest.mark.parametrize(("learnt", "used"), [(0.91, 0.4), (0.4, 0.4), (0.2, 0.2)])
+def test_a_learnt_floor_is_at_most_the_start_value_of_its_model(learnt: float, used: float) -> None:
+    many = floor.MIN_RECORDS
+    assert floor.floor_of("all-MiniLM-L6-v2", learnt, many) == Floor(used, is_learnt=True)
 
 
 def test_the_level_of_unrelated_vectors_is_above_nearly_all_of_their_pairs() -> None:

@@ -12,8 +12,8 @@ from shared.dreams.verification.specifics import ParsedText
 from shared.dreams.verification.text_parser import parse_text
 from shared.foundation.roles import Role
 from tests.unit.dreams.builders import memory
+from tests.unit.mining.conversations import SAID_AT, about, code, conversation, fact
 from tests.unit.mining.labelled import turn_of
-from tests.unit.mining.test_fact_check import SAID_AT, about, code, conversation, fact
 
 
 def test_a_fact_has_at_most_a_thousand_characters() -> None:

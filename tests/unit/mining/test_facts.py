@@ -6,17 +6,25 @@ from shared.dreams.passes import facts
 from shared.dreams.verification.fact_check import Fact
 from shared.dreams.verification.fact_plan import Relation
 from tests.unit.dreams.builders import memory
-from tests.unit.mining.test_fact_check import LIVES, SAID_AT, conversation, fact
+from tests.unit.mining.conversations import LIVES, SAID_AT, conversation, fact
 
 TALK = conversation("u: We moved to Odense.")
 TURNS = tuple(TALK.turns.values())
 
 
-@pytest.mark.parametrize("category", ["anti-patterns/home", "active-plans/x", "episodic/task", "Episodic"])
+@pytest.mark.parametrize(
+    "category", ["anti-patterns/home", "active-plans/x", "episodic/task", "Episodic", "user-preferences/home"]
+)
 def test_a_fact_becomes_no_other_kind_of_memory(category: str) -> None:
     proposed = fact("Ada moved to Odense.", 1, category=category, tags=("anti-pattern", "home"))
     draft = facts.to_draft(Fact(proposed, Relation.NEW, None, TURNS))
     assert (draft.category, draft.tags, draft.enrich) == (None, ("home",), False)
+
+
+def test_a_fact_is_at_most_as_important_as_a_model_may_say() -> None:
+    for offered, expected in ((None, 0.5), (0.2, 0.2), (0.7, 0.7), (0.71, 0.7), (1.0, 0.7)):
+        proposed = fact("Ada moved to Odense.", 1, importance=offered)
+        assert facts.to_draft(Fact(proposed, Relation.NEW, None, TURNS)).importance == expected
 
 
 def test_a_fact_that_replaces_another_is_valid_from_then_on() -> None:

@@ -22,6 +22,7 @@ def match(
     age_days: int = 0,
     user_id: str | None = "ada",
     origin: PreferenceOrigin = PreferenceOrigin.EXPLICIT,
+    is_met_whole: bool = True,
 ) -> Match:
     preference = Preference.model_construct(
         key=key,
@@ -32,7 +33,7 @@ def match(
         origin=origin,
         updated_at=None if origin is PreferenceOrigin.DOMAIN else NOW - timedelta(days=age_days),
     )
-    return Match(preference, f"why {key}", links)
+    return Match(preference, f"why {key}", links, is_met_whole)
 
 
 def applied(*matches: Match) -> dict[str, Any]:
@@ -53,6 +54,11 @@ def applied(*matches: Match) -> dict[str, Any]:
         (match("a", 1, age_days=9), match("b", 2, user_id=None), "a user's own"),
         (match("b", 1), match("a", 2, age_days=1), "the later one"),
         (match("a", 1, links=2), match("b", 2, origin=PreferenceOrigin.DOMAIN), "what is stored"),
+        (
+            match("a", 1, links=2, user_id=None, origin=PreferenceOrigin.DOMAIN),
+            match("b", 2, condition=FLOW | SITUATION, is_met_whole=False),
+            "was not asked about",
+        ),
         (match("a", 1), match("b", 2), "the first by key"),
     ],
 )

@@ -10,7 +10,7 @@ from shared.dreams.passes.recurring_requests import find_recurring, recurring_te
 from shared.dreams.passes.skills import Material, ProposedSkills
 from shared.foundation import errors
 from tests.unit.context.builders import turn
-from tests.unit.skills.test_skill_markdown import skill
+from tests.unit.skills.sample_skill import skill
 
 BREAD = skill(name="bake-bread", content="Bake at 220 degrees in the Miele oven.")
 ROLLS = skill(name="bake-rolls", content="Rolls need 18 minutes.")

@@ -10,7 +10,7 @@ from shared.foundation import errors
 from shared.memory.skills import skill_zip
 from shared.memory.skills.skill import SkillFile
 from tests.skill_archives import skill_text, zip_of
-from tests.unit.skills.test_skill_markdown import skill
+from tests.unit.skills.sample_skill import skill
 
 SKILL = skill_text("bake-bread")
 

@@ -1,5 +1,6 @@
 """Which tools a request is shown, in which order, and what the list costs a model."""
 
+import re
 from dataclasses import replace
 
 import mcp_types
@@ -50,6 +51,15 @@ def test_mcp_lists_six_tools_by_default_and_at_most_ten() -> None:
     rest = ["working_get", "working_set", "skill_load", "graph_facts"]
     assert sorted(for_mcp[registry.ALL_SET]) == sorted([*default, *rest])
     assert max(map(len, for_mcp.values())) == 10
+
+
+@pytest.mark.parametrize("tool_set", registry.MCP_SETS)
+def test_no_tool_of_a_list_for_mcp_points_to_one_that_is_not_in_it(tool_set: str) -> None:
+    listed = registry.list_for_mcp(IN_SESSION, tool_set)
+    names_of_list = {tool.name for tool in listed}
+    for tool in listed:
+        words = set(re.findall(r"\w+", f"{tool.description} {tool.if_missing} {tool.arguments.__doc__}"))
+        assert words & registry.BY_NAME.keys() <= names_of_list, tool.name
 
 
 @pytest.mark.parametrize("tool_set", ["rockbot", "everything", "", "DEFAULT"])

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from services.gateway.mcp import McpEndpoint, require_allowed_host
 from shared.foundation import errors
-from tests.journey.agent import wait_until
+from tests.agent import wait_until
 
 ALLOWED = ("127.0.0.1", "localhost", "[::1]", "memory.example.org:443")
 Headers = list[tuple[str, str]]

@@ -1,6 +1,8 @@
 """Parsing import lines: field names may be camelCase, and one invalid value rejects the whole line."""
 
 import contextlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 
 from shared.foundation import errors
 from shared.foundation.stages import MemoryState
-from shared.lifecycle.transfer import ndjson
+from shared.lifecycle.transfer import graph_lines, ndjson
+from shared.lifecycle.transfer.ndjson import MAX_VALUES
 
 MINIMAL_LINE: dict[str, Any] = {"id": "00000000ada0", "content": "x"}
 
@@ -124,3 +127,12 @@ def test_any_json_is_parsed_or_refused(value: Any) -> None:
 def test_arbitrary_bytes_are_refused(raw: bytes) -> None:
     with pytest.raises(errors.Invalid):
         ndjson.parse_line(raw)
+
+
+@pytest.mark.parametrize("read", [ndjson.parse_line, partial(graph_lines.parse, graph_lines.EntityLine)])
+def test_a_line_of_many_values_is_refused_before_it_is_parsed(read: Callable[[bytes], object]) -> None:
+    line = b'{"id": "a", "content": [' + b"[]," * MAX_VALUES + b"[]]}"
+    with pytest.raises(errors.TooLarge, match=f"at most {MAX_VALUES} JSON values"):
+        read(line)
+    with pytest.raises(errors.Invalid, match=r"content|kind"):
+        read(b'{"id": "a", "content": ["' + b"," * MAX_VALUES + b'"]}')

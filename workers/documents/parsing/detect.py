@@ -22,9 +22,10 @@ class Format(StrEnum):
     SLACK = "application/vnd.slack.export+zip"
     WEBVTT = "text/vtt"
     SUBRIP = "application/x-subrip"
+    CSV = "text/csv"
 
 
-_READABLE = "Markdown, text, HTML, PDF, DOCX, EML, Slack exports, VTT and SRT can be read."
+_READABLE = "Markdown, text, HTML, PDF, CSV, DOCX, EML, Slack exports, VTT and SRT can be read."
 _PARTS_OF_OFFICE = {
     "word/": Format.WORD,
     "xl/": "a spreadsheet (XLSX)",
@@ -45,6 +46,7 @@ _BY_SUFFIX = {
     ".eml": Format.MAIL,
     ".pdf": Format.PDF,
     ".vtt": Format.WEBVTT,
+    **dict.fromkeys((".csv", ".tsv"), Format.CSV),
 }
 _BY_TYPE = {
     **dict.fromkeys(("text/html", "application/xhtml+xml"), Format.HTML),
@@ -52,6 +54,7 @@ _BY_TYPE = {
     "message/rfc822": Format.MAIL,
     "application/pdf": Format.PDF,
     "text/vtt": Format.WEBVTT,
+    **dict.fromkeys(("text/csv", "text/tab-separated-values"), Format.CSV),
 }
 _WEBVTT_START = re.compile(r"WEBVTT(?:[ \t\r\n]|$)")
 _TIMING = re.compile(r"^(?:\d+:)?\d{1,2}:\d{1,2}\.\d+[ \t]+-->", re.MULTILINE)
@@ -133,7 +136,7 @@ def _detect_text(content: bytes, named: Format | None) -> Format:
         return Format.HTML
     if _count_mail_headers(start) >= (1 if named == Format.MAIL else _MIN_MAIL_HEADERS):
         return Format.MAIL
-    return Format.MARKDOWN if named == Format.MARKDOWN else Format.TEXT
+    return named if named in {Format.MARKDOWN, Format.CSV} else Format.TEXT
 
 
 def _without_prolog(start: str) -> str:

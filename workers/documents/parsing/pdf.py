@@ -7,7 +7,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from shared.memory.documents.parsed import Block, Unreadable
-from workers.documents.parsing.text import storable
+from workers.documents.parsing.text import storable, title_or_none
 
 _HYPHEN_AT_LINE_END = re.compile("[\x02\ufffe]\\s*")  # how PDFium marks one
 _SENTENCE_END = (".", "!", "?", ":", "…", "。")
@@ -18,7 +18,7 @@ _SHORT_LINE = 0.75
 def read_pdf(content: bytes) -> tuple[str | None, tuple[Block, ...]]:
     """Return the title, if the file names one, and the blocks with their pages."""
     with _open(content) as document:
-        title = storable(document.get_metadata_value("Title")).strip() or None
+        title = title_or_none(document.get_metadata_value("Title"))
         blocks = tuple(
             Block(paragraph, page=number)
             for number, index in enumerate(range(len(document)), start=1)

@@ -52,6 +52,10 @@ def _read_text_as(file_format: Format, text: str) -> tuple[str | None, tuple[Blo
         from workers.documents.parsing.transcript import read_transcript
 
         return read_transcript(text, file_format)
+    if file_format == Format.CSV:
+        from workers.documents.parsing.csv_rows import read_csv
+
+        return None, read_csv(text)
     return None, tuple(paragraphs(lines_of(text)))
 
 

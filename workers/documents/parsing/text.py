@@ -13,6 +13,29 @@ _BYTE_ORDER_MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+# What programs write into a file that nobody has given a title, also as `Untitled-1` and `Document2.docx`:
+# that it has none, with at most one word that says what it is (`Untitled spreadsheet`, `Présentation sans
+# titre`), what every file of a program is, or the name of an empty value or of a file that nobody sees.
+_UNTITLED = (
+    "untitled unnamed no_title ohne_titel ohne_namen unbenannt(?:e[rs]?)? sans_titre sans_nom sin_título"
+    " sin_titulo senza_titolo senza_nome sem_título sem_titulo naamloos naamloze zonder_titel uden_titel"
+    " unavngivet namnlös bez_tytułu без_названия без_имени 无标题 未命名 無題 無標題 名称未設定 제목_없음"
+)
+_KINDS = (
+    "document presentation slide spreadsheet worksheet workbook dokument präsentation documento документ"
+    " powerpoint_presentation powerpoint-präsentation"
+)
+_EMPTY = "title anonymous unspecified null undefined none nil nan default temp tmp print blank about:blank"
+_WORD = r"[^\W\d_]+"
+_NAMELESS, _KIND, _NOTHING = (
+    f"(?:{words.replace(' ', '|').replace('_', ' ')})" for words in (_UNTITLED, _KINDS, _EMPTY)
+)
+_NO_TITLE = re.compile(
+    rf"[\W_]*(?:(?:{_NAMELESS}[\W_]*(?:{_WORD})?|{_WORD}[\W_]+{_NAMELESS}"
+    rf"|(?:new (?:microsoft {_WORD} )?)?{_KIND}|{_NOTHING})[\W_]*\d{{0,4}}(?:\.\w{{1,5}})?\W*)?",
+    re.IGNORECASE,
+)
+_PROGRAM = re.compile(rf"microsoft {_WORD} - ?", re.IGNORECASE)
 _DECLARED = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([A-Za-z0-9_.:-]{2,40})")
 _DECLARED_WITHIN_BYTES = 2048
 # Everything that is no text: control characters but tabs and line feeds, lone surrogates, non-characters.
@@ -49,6 +72,17 @@ def _decode_by_letters(content: bytes) -> str | None:
 def storable(text: str) -> str:
     """Return a text with line feeds only, without characters that databases refuse."""
     return _UNSTORABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def title_or_none(text: str) -> str | None:
+    """Return a title on one line, without the name of the program that wrote the file.
+
+    None if it is blank, or what programs write where nobody gave one.
+    """
+    title = " ".join(storable(text).split())
+    if program := _PROGRAM.match(title):
+        title = title[program.end() :]
+    return None if _NO_TITLE.fullmatch(title) else title
 
 
 def lines_of(text: str) -> list[str]:

@@ -1,4 +1,8 @@
-"""Read HTML: the text that a browser would show, without scripts, styles and attributes."""
+"""Read HTML: the text that a browser would show, without scripts, styles and attributes.
+
+What a page hides is text that its author does not show, and where instructions to models are put. It is known
+by its element, by `hidden`, and by its own style; rules of style sheets are not read.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +10,8 @@ from typing import Any
 from lxml import etree, html
 
 from shared.memory.documents.parsed import Block, Unreadable
-from workers.documents.parsing.text import storable
+from workers.documents.parsing.inline_style import InlineStyle, read_style
+from workers.documents.parsing.text import storable, title_or_none
 
 _HIDDEN_NAMES = (
     "script style template noscript iframe object embed svg math head select datalist canvas audio video"
@@ -33,21 +38,33 @@ def read_html(text: str) -> tuple[str | None, tuple[Block, ...]]:
         raise Unreadable("damaged", "The HTML of the file nests its parts too deep.")
     if root is None:
         return None, ()
-    return _title(root), tuple(_Walk().blocks(root))
+    walk = _Walk()
+    blocks = tuple(walk.blocks(root))
+    return _title(root) or walk.heading, blocks
 
 
 def _title(root: Any) -> str | None:
-    for path in (".//title", ".//h1"):
-        element = root.find(path)
-        if element is not None and (title := " ".join("".join(element.itertext()).split())):
-            return title
+    """Return what the first `title` says that stands in nothing hidden, such as a picture."""
+    for element in root.iter("title"):
+        if not any(map(_hides_its_text, element.iterancestors())):
+            return title_or_none("".join(element.itertext()))
     return None
 
 
+def _hides_its_text(element: Any) -> bool:
+    return element.tag not in {"html", "head"} and (_is_hidden(element) or bool(_style(element).hiding))
+
+
 class _Walk:
-    """The walk through a page's elements: the words of the block that is being read, and their lines."""
+    """The walk through a page's elements: the words of the block that is being read, and their lines.
+
+    `heading` is the first visible heading of the page that says something, once the page is read.
+    """
 
     def __init__(self) -> None:
+        self.heading: str | None = None
+        self._heading_parts: list[str] | None = None
+        self._unseen_by = [frozenset[str]()]  # of each open element: the inherited styles that hide its text
         self._parts: list[str] = []
         self._line = 1
         self._line_from: int | None = None
@@ -62,7 +79,7 @@ class _Walk:
                 if element.tag in _BLOCKS:
                     yield from self._flush()
                 self._enter(element)
-                if element.tag in _HIDDEN:
+                if _is_hidden(element):
                     walk.skip_subtree()
             else:
                 if event == "end" and element.tag in _BLOCKS:
@@ -73,29 +90,45 @@ class _Walk:
     def _enter(self, element: Any) -> None:
         self._line = element.sourceline or self._line
         self._preformatted += element.tag == "pre"
-        if element.tag not in _HIDDEN:
+        style = _style(element)
+        self._unseen_by.append((self._unseen_by[-1] - style.showing) | style.hiding)
+        if element.tag == "h1" and self.heading is None:
+            self._heading_parts = []
+        if not _is_hidden(element):
             self._add(element.text)
 
     def _leave(self, element: Any, event: str) -> None:
         if event == "end":
+            self._unseen_by.pop()
+            if element.tag == "h1":
+                self._end_heading()
             self._preformatted -= element.tag == "pre"
             if element.tag == "br":
                 self._parts.append(_LINE_BREAK)
             elif element.tag in _CELLS and element.getnext() is not None:
                 self._parts.append(" | ")
-        if event == "comment" or element.tag in _HIDDEN:
+        if event == "comment" or _is_hidden(element):
             self._line += _count_unseen_lines(element)
         self._add(element.tail)
 
     def _add(self, text: str | None) -> None:
         if not text:
             return
+        if self._unseen_by[-1]:
+            self._line += _count_lines(text)
+            return
+        if self._heading_parts is not None:
+            self._heading_parts.append(text)
         if text.strip():
             if self._line_from is None:
                 self._line_from = self._line + _count_lines(text, len(text) - len(text.lstrip()))
             self._line_to = self._line + _count_lines(text, len(text.rstrip()))
         self._line += text.count("\n")
         self._parts.append(text.replace("\n", _LINE_BREAK) if self._preformatted else text)
+
+    def _end_heading(self) -> None:
+        if self._heading_parts is not None:
+            self.heading, self._heading_parts = title_or_none("".join(self._heading_parts)), None
 
     def _flush(self) -> Iterator[Block]:
         lines = "".join(self._parts).split(_LINE_BREAK)
@@ -105,6 +138,19 @@ class _Walk:
         if self._line_from is not None and text.strip(" |\n"):
             yield Block(text, None, self._line_from, self._line_to)
         self._parts, self._line_from = [], None
+
+
+def _is_hidden(element: Any) -> bool:
+    """Return whether a browser shows nothing of an element, as far as the element itself says so."""
+    if element.tag in _HIDDEN or element.get("hidden") is not None:
+        return True
+    style = _style(element)
+    is_closed = element.tag == "dialog" and element.get("open") is None
+    return is_closed or style.is_gone or (style.is_squeezed and element.tag not in _CELLS)
+
+
+def _style(element: Any) -> InlineStyle:
+    return read_style(element.get("style", ""))
 
 
 def _count_unseen_lines(element: Any) -> int:

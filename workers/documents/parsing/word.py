@@ -20,7 +20,7 @@ from lxml import etree
 
 from shared.memory.documents.parsed import Block, Unreadable
 from workers.documents.parsing.archives import open_archive
-from workers.documents.parsing.text import numbered, storable
+from workers.documents.parsing.text import numbered, storable, title_or_none
 
 _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
 _TEXT = qn("w:t")
@@ -83,7 +83,7 @@ def _paragraph_text(paragraph: Any) -> str:
 
 
 def _title(document: Any) -> str | None:
-    if title := storable(document.core_properties.title or "").strip():
+    if title := title_or_none(document.core_properties.title or ""):
         return title
     for paragraph in document.paragraphs:
         if paragraph.style.name in {"Title", "Heading 1"} and paragraph.text.strip():

@@ -1,0 +1,113 @@
+"""Check that a memory comes from where a caller says it does.
+
+A key with a binding names only sessions and turns that it may read. Of another session it learns nothing,
+not even whether there is one. An unbound key, which acts for the whole tenant, may also name sessions that
+are kept elsewhere, and say who spoke where a stored turn doesn't. What a source says of a stored turn must
+be so.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.conversation.sessions import readable_queries
+from shared.conversation.turns import log_queries
+from shared.conversation.turns.log_queries import Voice
+from shared.conversation.turns.turn_range import TurnKey
+from shared.foundation import errors
+from shared.foundation.roles import Role, names_system
+from shared.foundation.scope import Caller
+from shared.memory.longterm.memory import MemoryDraft, Source
+from shared.platform.auth import rights
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSources:
+    """What is stored of the sessions and turns that sources name, as far as the caller may read it."""
+
+    caller: Caller
+    session_ids: frozenset[str]
+    voices: Mapping[TurnKey, Voice]
+    voices_of_sessions: Mapping[str, Collection[Voice]]
+
+    @classmethod
+    async def read(
+        cls, connection: AsyncConnection, caller: Caller, sources: Iterable[Source]
+    ) -> "NamedSources":
+        """Read what these sources name."""
+        named = list(sources)
+        if not named:
+            return cls(caller, frozenset(), {}, {})
+        ids = await readable_queries.list_readable(connection, caller, {item.session_id for item in named})
+        keys = {(item.session_id, item.seq) for item in named if item.seq is not None}
+        voices = await log_queries.list_voices(
+            connection, caller.tenant, [key for key in keys if key[0] in ids]
+        )
+        without_seq = {item.session_id for item in named if _names_voice_alone(item)}
+        return cls(
+            caller,
+            ids,
+            voices,
+            await log_queries.list_voices_of(connection, caller.tenant, ids & without_seq),
+        )
+
+    def fault(self, source: Source, field: str = "source") -> errors.Invalid | None:
+        """Return what is wrong with a source, with the field below `field`; None if nothing is."""
+        if self._is_bound and source.session_id not in self.session_ids:
+            return errors.Invalid(f"{field}.session_id", "is no session that this key may read")
+        if source.first_seq is not None and not 1 <= source.first_seq <= (source.seq or 0):
+            return errors.Invalid(f"{field}.first_seq", "must be 1 to seq")
+        if source.seq is None:
+            return self._fault_of_session(source, field)
+        voice = self.voices.get((source.session_id, source.seq))
+        if voice is None:
+            return errors.Invalid(f"{field}.seq", "is no turn of this session") if self._is_bound else None
+        return self._fault_of_turn(source, voice, field)
+
+    @property
+    def _is_bound(self) -> bool:
+        return not rights.is_unbound(self.caller)
+
+    def _fault_of_turn(self, source: Source, voice: Voice, field: str) -> errors.Invalid | None:
+        if source.role not in {None, voice.role}:
+            return errors.Invalid(f"{field}.role", "is not that of the turn")
+        may_name_speaker = voice.speaker is None and not self._is_bound
+        if source.speaker not in {None, voice.speaker} and not may_name_speaker:
+            return errors.Invalid(f"{field}.speaker", "is not that of the turn")
+        return None
+
+    def _fault_of_session(self, source: Source, field: str) -> errors.Invalid | None:
+        """Return what is wrong with a source of a whole session: with a binding, a turn must say the same."""
+        if source.role is not None and names_system(source.role):
+            is_allowed = rights.may_speak_as(self.caller, Role.SYSTEM)
+            return None if is_allowed else errors.Invalid(f"{field}.role", rights.SYSTEM_RULE)
+        if not self._is_bound or not _names_voice_alone(source):
+            return None
+        voices = self.voices_of_sessions.get(source.session_id, ())
+        alike = [voice for voice in voices if source.role in {None, voice.role}]
+        if not alike:
+            return errors.Invalid(f"{field}.role", "is that of no turn of the session")
+        if all(source.speaker not in {None, voice.speaker} for voice in alike):
+            return errors.Invalid(f"{field}.speaker", "is that of no turn of the session")
+        return None
+
+
+def _names_voice_alone(source: Source) -> bool:
+    return source.seq is None and (source.role is not None or source.speaker is not None)
+
+
+async def find_faults(
+    connection: AsyncConnection, caller: Caller, drafts: Sequence[MemoryDraft]
+) -> dict[int, errors.Invalid]:
+    """Return what is wrong with the sources of drafts, by the positions of the drafts."""
+    sources = {position: draft.source for position, draft in enumerate(drafts) if draft.source is not None}
+    named = await NamedSources.read(connection, caller, sources.values())
+    faults = {position: named.fault(source) for position, source in sources.items()}
+    return {position: fault for position, fault in faults.items() if fault is not None}
+
+
+async def require(connection: AsyncConnection, caller: Caller, draft: MemoryDraft) -> None:
+    """Raise errors.Invalid, naming the field, if something is wrong with the source of a draft."""
+    for fault in (await find_faults(connection, caller, [draft])).values():
+        raise fault

@@ -1,0 +1,3 @@
+"""A text that is too large for a context."""
+
+LARGE = "# Findings\n\n{secret}\n\n" + "All is well. " * 1500
