@@ -1,18 +1,21 @@
 """Create, drop, count and alias Qdrant collections."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.infra.qdrant import Qdrant
 from shared.search.index.points import BULK_TIMEOUT_SECONDS, DENSE, KEYWORDS
-
-if TYPE_CHECKING:
-    from qdrant_client import models
 
 _KEYWORD_FIELDS = (
     *("agent_id", "user_id", "record_id", "session_id", "namespace_prefixes", "category_prefixes"),
     *("tags", "metadata", "key", "flow"),
 )
 _TIME_FIELDS = ("created_at", "occurred_at", "expires_at", "written_at", "valid_from", "valid_until")
+_PAYLOAD_INDEXES: dict[str, str | dict[str, Any]] = {
+    "tenant": {"type": "keyword", "is_tenant": True},
+    **dict.fromkeys(_KEYWORD_FIELDS, "keyword"),
+    **dict.fromkeys(_TIME_FIELDS, "datetime"),
+    "archived": "bool",
+}
 
 
 async def count(qdrant: Qdrant, collection: str) -> int:
@@ -29,20 +32,10 @@ async def create_collection(qdrant: Qdrant, collection: str, dimension: int | No
             return False
         if not await _create_if_missing(qdrant, collection, dimension):
             return False
-        for name, schema in _payload_indexes().items():
-            await qdrant.admin.create_payload_index(collection, name, schema, wait=True)
+        for name, schema in _PAYLOAD_INDEXES.items():
+            body = {"field_name": name, "field_schema": schema}
+            await qdrant.call("PUT", f"collections/{collection}/index?wait=true", body)
     return True
-
-
-def _payload_indexes() -> "dict[str, models.PayloadSchemaType | models.KeywordIndexParams]":
-    from qdrant_client import models
-
-    return {
-        "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
-        **dict.fromkeys(_KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
-        **dict.fromkeys(_TIME_FIELDS, models.PayloadSchemaType.DATETIME),
-        "archived": models.PayloadSchemaType.BOOL,
-    }
 
 
 async def _create_if_missing(qdrant: Qdrant, collection: str, dimension: int | None) -> bool:
