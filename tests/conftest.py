@@ -39,6 +39,7 @@ from tests.agent import Agent
 from tests.databases import copy_database, drop_database, run_in_thread, shorten_logins
 from tests.long_form import IS_LONG
 from tests.memory_folder import memory_folder
+from tests.process_pool import ProcessPool
 from tests.standins.models import ModelServer
 
 # The loop that serves in production: it saves a tenth of a test that makes requests.
@@ -156,6 +157,14 @@ def stores() -> Iterator[Stores]:
         finally:
             for store in (qdrant, redis, postgres):
                 store.kill()  # their data goes with them
+
+
+@pytest.fixture(scope="session")
+def process_pool() -> Iterator[ProcessPool]:
+    """What starts programs of Loci in a moment; see `tests.fork_server`."""
+    pool = ProcessPool()
+    yield pool
+    pool.close()
 
 
 def migrate(postgres_url: str) -> None:

@@ -1,4 +1,4 @@
-"""Databases that tests may break, a pool of processes, and the table of figures after the tests.
+"""Databases that tests may break, and the table of figures after the tests.
 
 The long forms run with LOCI_LONG=1 (`make faults`). By default each fault has a short form.
 """
@@ -19,8 +19,9 @@ from services.local.qdrant import Qdrant
 from services.local.redis import Redis
 from tests import conftest
 from tests.faults.history import History, RunFigures
-from tests.faults.processes import Fleet, ProcessPool
+from tests.faults.processes import Fleet
 from tests.memory_folder import memory_folder
+from tests.process_pool import ProcessPool
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable, obtain
 
 _FIGURES = "figures"
@@ -118,13 +119,6 @@ def _qdrant(folder: Path) -> tuple[QdrantBinary | Qdrant, Path]:
     except Unobtainable:
         return Qdrant(folder), folder / "data"
     return QdrantBinary(folder), folder / "storage"
-
-
-@pytest.fixture(scope="session")
-def process_pool() -> Iterator[ProcessPool]:
-    pool = ProcessPool()
-    yield pool
-    pool.close()
 
 
 @pytest.fixture

@@ -4,11 +4,8 @@ Leases, delays and the intervals of beat are shortened, so that what takes minut
 a second here. Nothing else differs from `loci up`.
 """
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +17,7 @@ from services.local import http_probe, ports
 from shared.foundation import config
 from shared.infra.postgres import Postgres
 from shared.platform.auth import api_keys
+from tests.process_pool import ProcessPool, Program
 
 QUICK: dict[str, Any] = {
     "job_lease": 3,
@@ -33,58 +31,6 @@ QUICK: dict[str, Any] = {
     "gateway_processes": 1,  # the metrics of several would be set up before their modules are imported
 }
 _READY_WITHIN = 30.0
-
-
-class ProcessPool:
-    """The process that forks all others; see `tests.faults.fork_server`."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.fork_server"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-
-    def ask(self, **order: Any) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return dict(json.loads(self._process.stdout.readline()))
-
-    def close(self) -> None:
-        self._process.communicate(timeout=20)
-
-
-class Program:
-    """One of Loci's processes, with its whole group."""
-
-    def __init__(self, process_pool: ProcessPool, role: str, env: Mapping[str, str], log: Path) -> None:
-        self._process_pool = process_pool
-        self.pid = int(process_pool.ask(do="start", role=role, env=dict(env), log=str(log))["pid"])
-
-    @property
-    def code(self) -> int | None:
-        """The exit code, None while it runs."""
-        code = self._process_pool.ask(do="look", pid=self.pid)["code"]
-        return None if code is None else int(code)
-
-    def signal(self, number: signal.Signals) -> None:
-        if self.code is None:
-            os.killpg(self.pid, number)
-
-    def kill(self) -> None:
-        self.signal(signal.SIGKILL)
-        self.ended(within=10)
-
-    def ended(self, within: float) -> bool:
-        """Wait for its end; tell whether it ended in time."""
-        deadline = time.monotonic() + within
-        while self.code is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return self.code is not None
 
 
 class Fleet:
@@ -113,7 +59,7 @@ class Fleet:
         values = {**self._values, **changes}
         settings = {f"LOCI_{name.upper()}": str(value) for name, value in values.items()}
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCI_")}
-        program = Program(self._process_pool, role, environment | settings, self._log)
+        program = Program(self._process_pool, "services.cli", (role,), environment | settings, self._log)
         self._programs.append(program)
         return program
 

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from services.gateway.limits import MAX_JSON_VALUES
-from tests.faults.processes import Fleet, Program
+from tests.faults.processes import Fleet
+from tests.process_pool import Program
 
 MIB = 1024 * 1024
 SIZE = 30 * MIB

@@ -14,7 +14,8 @@ import pytest
 from services.local import ports
 from tests.faults.balancer import Balancer
 from tests.faults.history import History, RunFigures, eventually, split_in_two
-from tests.faults.processes import Fleet, Program
+from tests.faults.processes import Fleet
+from tests.process_pool import Program
 from tests.standins.behaviours import Hang, Reply, Slow
 from tests.standins.models import ModelServer
 

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from services.local import process_record
-from tests.faults.processes import Fleet, Program
+from tests.faults.processes import Fleet
+from tests.process_pool import Program
 
 _WITHIN = 60.0
 _WAITING = 300
