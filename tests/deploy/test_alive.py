@@ -3,10 +3,8 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,12 @@ from services.local.redis import Redis
 from shared.foundation import config
 from shared.infra import heartbeat
 from tests.conftest import Stores
+from tests.process_pool import ProcessPool, Program
 
 WITHIN = 120.0
 Settings = Callable[..., config.Settings]
+Start = Callable[..., Program]
+Alive = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -30,18 +31,33 @@ def broker(tmp_path: Path) -> Iterator[Redis]:
     redis.stop()
 
 
-@contextmanager
-def process(module: str, *words: str, **settings: object) -> Iterator[subprocess.Popen[bytes]]:
-    running = subprocess.Popen([sys.executable, "-m", module, *words], env=_env(**settings))
-    try:
-        yield running
-    finally:
-        running.kill()
-        running.wait()
+@pytest.fixture
+def start(process_pool: ProcessPool, tmp_path: Path) -> Iterator[Callable[..., Program]]:
+    """Return a function that starts a module with arguments and settings; it is killed after the test."""
+    programs: list[Program] = []
+
+    def start_program(module: str, *arguments: str, **settings: object) -> Program:
+        env = os.environ | _variables(settings)
+        programs.append(Program(process_pool, module, arguments, env, tmp_path / "log"))
+        return programs[-1]
+
+    yield start_program
+    for program in programs:
+        program.kill()
 
 
-def _env(**settings: object) -> dict[str, str]:
-    return os.environ | {f"LOCI_{name.upper()}": str(value) for name, value in settings.items()}
+@pytest.fixture
+def alive(process_pool: ProcessPool) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs `loci alive`."""
+
+    def run(max_age: float, **settings: object) -> subprocess.CompletedProcess[str]:
+        return process_pool.loci("alive", "--max-age", str(max_age), **_variables(settings))
+
+    return run
+
+
+def _variables(settings: dict[str, object]) -> dict[str, str]:
+    return {f"LOCI_{name.upper()}": str(value) for name, value in settings.items()}
 
 
 def _until(holds: Callable[[], bool], what: str) -> None:
@@ -63,28 +79,23 @@ def _keeps_writing(file: Path, seconds: float) -> None:
         _until(lambda: _is_recent(file), "a heartbeat")
 
 
-def _alive(max_age: float, **settings: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "services.cli", "alive", "--max-age", str(max_age)]
-    return subprocess.run(command, env=_env(**settings), capture_output=True, text=True, check=False)
-
-
 def test_a_worker_is_alive_without_its_broker_and_dead_when_its_loop_hangs(
-    make_settings: Settings, stores: Stores, broker: Redis, tmp_path: Path
+    make_settings: Settings, stores: Stores, broker: Redis, start: Start, alive: Alive, tmp_path: Path
 ) -> None:
     file = tmp_path / "heartbeat"
     settings = _worker_settings(make_settings(), stores, broker.url, file)
-    assert _alive(60, **settings).returncode == 1
-    with process("tests.deploy.hanging", **settings) as worker:
-        _until(lambda: _is_recent(file), "the first heartbeat")
-        assert _alive(60, **settings).returncode == 0
-        broker.kill()
-        _keeps_writing(file, 3)
-        broker.start()
-        _keeps_writing(file, 1)
-        worker.send_signal(signal.SIGUSR2)
-        _until(lambda: (heartbeat.age_seconds(file) or 0) > 2, "the end of the heartbeats")
-        probe = _alive(1, **settings)
-        assert worker.poll() is None, "the process itself still runs"
+    assert alive(60, **settings).returncode == 1
+    worker = start("tests.deploy.hanging", **settings)
+    _until(lambda: _is_recent(file), "the first heartbeat")
+    assert alive(60, **settings).returncode == 0
+    broker.kill()
+    _keeps_writing(file, 3)
+    broker.start()
+    _keeps_writing(file, 1)
+    worker.signal(signal.SIGUSR2)
+    _until(lambda: (heartbeat.age_seconds(file) or 0) > 2, "the end of the heartbeats")
+    probe = alive(1, **settings)
+    assert worker.code is None, "the process itself still runs"
     assert probe.returncode == 1
     assert "heartbeat" in probe.stderr
 
@@ -101,51 +112,59 @@ def _worker_settings(base: config.Settings, stores: Stores, broker: str, file: P
         "heartbeat_file": file,
         "port": ports.pick_free_port(),
         "flower_port": ports.pick_free_port(),
+        "gateway_processes": 1,
         "log_level": "ERROR",
     }
 
 
 @pytest.mark.parametrize("role", ["worker", "beat"])
 def test_a_process_that_starts_without_its_broker_is_alive_and_waits_for_it(
-    role: str, make_settings: Settings, stores: Stores, tmp_path: Path
+    role: str, make_settings: Settings, stores: Stores, start: Start, alive: Alive, tmp_path: Path
 ) -> None:
     file = tmp_path / "heartbeat"
     unused_url = f"redis://127.0.0.1:{ports.pick_free_port()}/1"
     settings = _worker_settings(make_settings(), stores, unused_url, file)
     module, words = ("tests.deploy.hanging", ()) if role == "worker" else ("services.cli", ("beat",))
-    with process(module, *words, **settings) as started:
-        _until(file.exists, "the first heartbeat")
-        first = file.read_text()
-        _until(lambda: file.read_text() != first, "another heartbeat")
-        assert started.poll() is None
-        assert _alive(60, **settings).returncode == 0
+    started = start(module, *words, **settings)
+    _until(file.exists, "the first heartbeat")
+    first = file.read_text()
+    _until(lambda: file.read_text() != first, "another heartbeat")
+    assert started.code is None
+    assert alive(60, **settings).returncode == 0
 
 
 def test_beat_writes_heartbeats_and_a_frozen_beat_is_dead(
-    make_settings: Settings, stores: Stores, broker: Redis, tmp_path: Path
+    make_settings: Settings, stores: Stores, broker: Redis, start: Start, alive: Alive, tmp_path: Path
 ) -> None:
     file = tmp_path / "heartbeat"
     settings = _worker_settings(make_settings(), stores, broker.url, file) | {"dispatch_interval": 0.2}
-    with process("services.cli", "beat", **settings) as beat:
-        _until(lambda: _is_recent(file), "the first heartbeat")
-        broker.kill()
-        _keeps_writing(file, 2)
-        beat.send_signal(signal.SIGSTOP)
-        _until(lambda: (heartbeat.age_seconds(file) or 0) > 2, "the end of the heartbeats")
-        assert _alive(1, **settings).returncode == 1
+    beat = start("services.cli", "beat", **settings)
+    _until(lambda: _is_recent(file), "the first heartbeat")
+    broker.kill()
+    _keeps_writing(file, 2)
+    beat.signal(signal.SIGSTOP)
+    _until(lambda: (heartbeat.age_seconds(file) or 0) > 2, "the end of the heartbeats")
+    assert alive(1, **settings).returncode == 1
 
 
 @pytest.mark.parametrize(("command", "path"), [("serve", "/healthz"), ("flower", "/healthcheck")])
 def test_a_process_that_serves_http_is_alive_while_it_responds(
-    command: str, path: str, make_settings: Settings, stores: Stores, broker: Redis, tmp_path: Path
+    command: str,
+    path: str,
+    make_settings: Settings,
+    stores: Stores,
+    broker: Redis,
+    start: Start,
+    alive: Alive,
+    tmp_path: Path,
 ) -> None:
     """Such a process writes no heartbeat file."""
     settings = _worker_settings(make_settings(), stores, broker.url, tmp_path / "none") | {
         "flower_password": "secret"
     }
-    assert _alive(60, **settings).returncode == 1
+    assert alive(60, **settings).returncode == 1
     port = int(str(settings["port" if command == "serve" else "flower_port"]))
-    with process("services.cli", command, **settings):
-        _until(lambda: http_probe.responds_ok("127.0.0.1", port, path), "an answer")
-        assert _alive(60, **settings).returncode == 0
+    start("services.cli", command, **settings)
+    _until(lambda: http_probe.responds_ok("127.0.0.1", port, path), "an answer")
+    assert alive(60, **settings).returncode == 0
     assert not (tmp_path / "none").exists()

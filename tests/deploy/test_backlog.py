@@ -12,6 +12,7 @@ from shared.platform.auth import api_keys
 from tests.deploy import managed_postgres
 from tests.deploy.managed_postgres import ManagedPostgres
 from tests.deploy.variants import objects
+from tests.process_pool import ProcessPool
 
 JOBS = {
     # stage, due in seconds, claimed, dead → counted
@@ -25,10 +26,10 @@ JOBS = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedPostgres]:
+def server(process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedPostgres]:
     """A server of its own, because roles belong to a server; set up as deploy/README.md says."""
     with managed_postgres.running(tmp_path_factory.mktemp("roles") / "postgres") as postgres:
-        managed_postgres.loci("migrate", url=postgres.url("owner"))
+        managed_postgres.loci(process_pool, "migrate", url=postgres.url("owner"))
         yield postgres
 
 
@@ -81,10 +82,10 @@ async def _insert_jobs(owner: asyncpg.Connection) -> None:
 
 
 async def test_the_login_of_the_processes_works_and_may_act_only_as_their_role(
-    server: ManagedPostgres,
+    server: ManagedPostgres, process_pool: ProcessPool
 ) -> None:
     settings = config.load(postgres_url=server.url("login"))
-    managed_postgres.loci("wait-for-schema", url=server.url("login"))
+    managed_postgres.loci(process_pool, "wait-for-schema", url=server.url("login"))
     pool = Pool(settings)
     try:
         assert await api_keys.issue(pool, "acme")

@@ -13,6 +13,7 @@ from tests.deploy import managed_postgres
 from tests.deploy.managed_postgres import ManagedPostgres, run
 from tests.isolation import raw_rows
 from tests.isolation.ids import unused_ids
+from tests.process_pool import ProcessPool
 from tests.state import StateInspector
 
 TENANTS = ("one", "two")
@@ -21,9 +22,9 @@ RESTORE = ("pg_restore", "--clean", "--if-exists", "--exit-on-error")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedPostgres]:
+def server(process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedPostgres]:
     with managed_postgres.running(tmp_path_factory.mktemp("backup") / "postgres") as postgres:
-        managed_postgres.loci("migrate", url=postgres.url("owner"))
+        managed_postgres.loci(process_pool, "migrate", url=postgres.url("owner"))
         yield postgres
 
 
@@ -85,7 +86,7 @@ async def _rules(url: str) -> list[tuple[str, ...]]:
 
 
 async def test_what_the_backup_role_dumps_the_owner_restores_with_every_row_policy_and_grant(
-    server: ManagedPostgres, tmp_path: Path
+    server: ManagedPostgres, process_pool: ProcessPool, tmp_path: Path
 ) -> None:
     await _fill(server.url("loci"))
     before, rules = await _contents(server.url("loci")), await _rules(server.url("loci"))
@@ -96,8 +97,8 @@ async def test_what_the_backup_role_dumps_the_owner_restores_with_every_row_poli
             run(*RESTORE, f"--dbname={restored.url('owner')}", str(tmp_path / "dump"))
         assert await _contents(restored.url("loci")) == before
         assert await _rules(restored.url("loci")) == rules
-        managed_postgres.loci("migrate", url=restored.url("owner"))
-        managed_postgres.loci("wait-for-schema", "--timeout", "0", url=restored.url("login"))
+        managed_postgres.loci(process_pool, "migrate", url=restored.url("owner"))
+        managed_postgres.loci(process_pool, "wait-for-schema", "--timeout", "0", url=restored.url("login"))
 
 
 def test_a_dump_by_the_owner_is_refused_because_it_would_leave_out_rows(
@@ -119,11 +120,11 @@ async def test_the_backup_role_writes_no_table_and_acts_as_no_other_role(server:
 
 
 async def test_a_dump_fails_until_a_backup_role_made_after_the_migration_has_its_policies(
-    tmp_path: Path, repository: Path
+    process_pool: ProcessPool, tmp_path: Path, repository: Path
 ) -> None:
     with managed_postgres.running(tmp_path / "postgres") as server:
         server.psql("DROP ROLE loci_backup", url=server.url("administrator", "postgres"))
-        managed_postgres.loci("migrate", url=server.url("owner"))
+        managed_postgres.loci(process_pool, "migrate", url=server.url("owner"))
         server.psql(
             "CREATE ROLE loci_backup LOGIN PASSWORD 'backupsecret'",
             url=server.url("administrator", "postgres"),

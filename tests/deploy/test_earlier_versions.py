@@ -1,8 +1,5 @@
 """A database of an earlier development version is refused in a sentence that says what to do."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import asyncpg
@@ -11,6 +8,7 @@ import pytest
 from services.local import ports
 from tests.conftest import Stores
 from tests.databases import run_in_thread
+from tests.process_pool import ProcessPool
 
 INSTRUCTIONS = ("made by an earlier development version", "loci export", "the data directory", "loci import")
 
@@ -34,11 +32,8 @@ async def _set_revision(url: str, revision: str) -> None:
     await connection.close()
 
 
-def _assert_refused(settings: dict[str, str], *words: str) -> None:
-    command = [sys.executable, "-m", "services.cli", *words]
-    ended = subprocess.run(
-        command, env=os.environ | settings, capture_output=True, text=True, check=False, timeout=60
-    )
+def _assert_refused(process_pool: ProcessPool, settings: dict[str, str], *words: str) -> None:
+    ended = process_pool.loci(*words, **settings)
     output = ended.stdout + ended.stderr
     assert ended.returncode == 1, output
     assert all(part in output for part in (*INSTRUCTIONS, "0008")), output
@@ -46,21 +41,27 @@ def _assert_refused(settings: dict[str, str], *words: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["migrate", "doctor", "wait-for-schema"])
-def test_a_command_refuses_the_database_and_says_what_to_do(earlier: dict[str, str], command: str) -> None:
-    _assert_refused(earlier, command)
+def test_a_command_refuses_the_database_and_says_what_to_do(
+    process_pool: ProcessPool, earlier: dict[str, str], command: str
+) -> None:
+    _assert_refused(process_pool, earlier, command)
 
 
-def test_up_refuses_the_database_and_says_what_to_do(earlier: dict[str, str], tmp_path: Path) -> None:
+def test_up_refuses_the_database_and_says_what_to_do(
+    process_pool: ProcessPool, earlier: dict[str, str], tmp_path: Path
+) -> None:
     settings = {
         "LOCI_DATA_DIR": str(tmp_path),
         "LOCI_PORT": str(ports.pick_free_port()),
         "LOCI_FLOWER_PORT": str(ports.pick_free_port()),
     }
-    _assert_refused(earlier | settings, "up")
+    _assert_refused(process_pool, earlier | settings, "up")
 
 
-def test_a_refused_migration_leaves_the_database_as_it_was(earlier: dict[str, str]) -> None:
-    _assert_refused(earlier, "migrate", "--wait", "5")
+def test_a_refused_migration_leaves_the_database_as_it_was(
+    process_pool: ProcessPool, earlier: dict[str, str]
+) -> None:
+    _assert_refused(process_pool, earlier, "migrate", "--wait", "5")
     revisions: list[str] = []
 
     async def read() -> None:

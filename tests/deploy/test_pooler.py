@@ -20,6 +20,7 @@ from shared.infra.postgres import Postgres
 from tests.conftest import running_gateway
 from tests.deploy import managed_postgres
 from tests.deploy.managed_postgres import PASSWORDS, ManagedPostgres
+from tests.process_pool import ProcessPool
 
 SERVER_CONNECTIONS = 3
 LEAST_VERSION = (1, 21)  # older ones do not know prepared statements
@@ -50,9 +51,9 @@ pytestmark = pytest.mark.skipif(_version() < LEAST_VERSION, reason="no PgBouncer
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedPostgres]:
+def server(process_pool: ProcessPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagedPostgres]:
     with managed_postgres.running(tmp_path_factory.mktemp("pooler") / "postgres") as postgres:
-        managed_postgres.loci("migrate", url=postgres.url("owner"))
+        managed_postgres.loci(process_pool, "migrate", url=postgres.url("owner"))
         yield postgres
 
 

@@ -1,11 +1,9 @@
 """Pods wait for the migration of their release, and the migration waits for Postgres."""
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess, run
+from subprocess import CompletedProcess
 
 import asyncpg
 import pytest
@@ -13,12 +11,7 @@ import pytest
 from services.local.postgres import Postgres
 from tests.conftest import Stores
 from tests.databases import run_in_thread
-
-
-def _loci(*words: str, url: str) -> CompletedProcess[str]:
-    env = os.environ | {"LOCI_POSTGRES_URL": url}
-    command = [sys.executable, "-m", "services.cli", *words]
-    return run(command, env=env, capture_output=True, text=True, check=False)
+from tests.process_pool import ProcessPool
 
 
 def _set_revision(url: str, revision: str) -> None:
@@ -30,16 +23,22 @@ def _set_revision(url: str, revision: str) -> None:
     run_in_thread(write())
 
 
-def test_waiting_ends_with_the_schema_of_this_or_a_newer_release(stores: Stores) -> None:
+def test_waiting_ends_with_the_schema_of_this_or_a_newer_release(
+    stores: Stores, process_pool: ProcessPool
+) -> None:
     url = stores.create_database()
-    assert _loci("wait-for-schema", "--timeout", "0", url=url).returncode == 0
+
+    def wait() -> CompletedProcess[str]:
+        return process_pool.loci("wait-for-schema", "--timeout", "0", LOCI_POSTGRES_URL=url)
+
+    assert wait().returncode == 0
     _set_revision(url, "a001")
-    older = _loci("wait-for-schema", "--timeout", "0", url=url)
+    older = wait()
     assert older.returncode == 1
     assert "a001" in older.stderr
     assert "Traceback" not in older.stderr
     _set_revision(url, "9999")
-    assert _loci("wait-for-schema", "--timeout", "0", url=url).returncode == 0
+    assert wait().returncode == 0
 
 
 @pytest.fixture
@@ -51,16 +50,18 @@ def postgres_not_running(tmp_path: Path) -> Iterator[Postgres]:
 
 
 def test_a_migration_waits_for_postgres_and_pods_wait_for_the_migration(
-    postgres_not_running: Postgres,
+    postgres_not_running: Postgres, process_pool: ProcessPool
 ) -> None:
     url = postgres_not_running.start()
     postgres_not_running.stop()
-    refused = _loci("migrate", url=url)
+    refused = process_pool.loci("migrate", LOCI_POSTGRES_URL=url)
     assert refused.returncode != 0
     results: dict[str, CompletedProcess[str]] = {}
 
     def follow(name: str, *words: str) -> threading.Thread:
-        thread = threading.Thread(target=lambda: results.update({name: _loci(*words, url=url)}))
+        thread = threading.Thread(
+            target=lambda: results.update({name: process_pool.loci(*words, LOCI_POSTGRES_URL=url)})
+        )
         thread.start()
         return thread
 
