@@ -11,29 +11,29 @@ from typing import Any
 import pytest
 
 from tests.agent import Agent
+from tests.conftest import Stores
 from tests.journey.dreaming import reply_to_passes
 from tests.journey.rewriting import SynonymVectors, reply_by_sentence
-from tests.journey.stack import ProcessStack, run_stack
-from tests.memory_folder import memory_folder
+from tests.journey.stack import ForkedStack, fork_stack
+from tests.process_pool import ProcessPool
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 
 NewAgent = Callable[..., Awaitable[Agent]]
 
 
-@pytest.fixture(scope="session")
-def stack() -> Iterator[ProcessStack]:
+@pytest.fixture(scope="package")
+def stack(
+    process_pool: ProcessPool, stores: Stores, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ForkedStack]:
     """Run a stack without models: keyword search, raw memories, and a context window of four turns."""
-    with (
-        memory_folder() as folder,
-        run_stack(
-            folder / "data", without=["flower"], context_window_turns=5, context_window_step=1
-        ) as running_stack,
-    ):
+    folder = tmp_path_factory.mktemp("stack")
+    window = {"context_window_turns": 5, "context_window_step": 1}
+    with fork_stack(process_pool, stores, folder, "work", "beat", **window) as running_stack:
         yield running_stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def model() -> Iterator[ModelServer]:
     """Run the stand-in for the model endpoints of `stack_with_models`."""
     with ModelServer(chat_default=Reply(reply_by_sentence)) as server:
@@ -49,31 +49,36 @@ def dream_replies(model: ModelServer) -> Iterator[None]:
     model.chat_default = Reply(reply_by_sentence)
 
 
-@pytest.fixture(scope="session")
-def stack_with_models(model: ModelServer) -> Iterator[ProcessStack]:
+@pytest.fixture(scope="package")
+def stack_with_models(
+    process_pool: ProcessPool,
+    stores: Stores,
+    model: ModelServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ForkedStack]:
     """Run a stack with a language model, an embedding model and the block of past turns."""
-    models: dict[str, Any] = {
+    settings: dict[str, Any] = {
+        "recall_past_turns": 5,
         "llm_base_url": model.url,
         "llm_model": "rewriter",
         "embedding_base_url": model.url,
         "embedding_model": "words",
     }
-    with (
-        memory_folder() as folder,
-        run_stack(folder / "data", recall_past_turns=5, **models) as running_stack,
-    ):
+    folder = tmp_path_factory.mktemp("stack_with_models")
+    commands = ("work", "beat", "flower")
+    with fork_stack(process_pool, stores, folder, *commands, **settings) as running_stack:
         yield running_stack
 
 
 @pytest.fixture
-async def agent(stack: ProcessStack) -> AsyncIterator[Agent]:
+async def agent(stack: ForkedStack) -> AsyncIterator[Agent]:
     """Yield an agent with all rights, of a new tenant on the stack without models."""
     async with stack.agent() as tenant_agent:
         yield tenant_agent
 
 
 @pytest.fixture
-async def new_agent(stack: ProcessStack) -> AsyncIterator[NewAgent]:
+async def new_agent(stack: ForkedStack) -> AsyncIterator[NewAgent]:
     """Return a function that makes agents on the stack without models, with the given rights and bindings."""
     async with AsyncExitStack() as exit_stack:
 
@@ -84,7 +89,7 @@ async def new_agent(stack: ProcessStack) -> AsyncIterator[NewAgent]:
 
 
 @pytest.fixture
-async def agent_with_model(stack_with_models: ProcessStack) -> AsyncIterator[Agent]:
+async def agent_with_model(stack_with_models: ForkedStack) -> AsyncIterator[Agent]:
     """Yield an agent with all rights, of a new tenant on the stack with models."""
     async with stack_with_models.agent() as tenant_agent:
         yield tenant_agent

@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from tests.agent import Agent, count_occurrences, find_block, random_word, recalled_ids
 from tests.journey.conftest import NewAgent
-from tests.journey.stack import ProcessStack
+from tests.journey.stack import ForkedStack
 
 WINDOW_TURNS = 4  # the start of the window moves at each turn, when a fifth stands in it (conftest.py)
 
@@ -201,7 +201,7 @@ async def test_cv1_the_window_of_an_unknown_session_is_404(agent: Agent, new_age
 
 
 async def test_cv1_the_window_is_rebuilt_from_the_stored_turns_if_redis_lost_it(
-    stack: ProcessStack, agent: Agent
+    stack: ForkedStack, agent: Agent
 ) -> None:
     session = await agent.session()
     for number in range(3):

@@ -11,7 +11,7 @@ import pytest
 from shared.foundation.stages import DreamPass, task_of_pass
 from tests.agent import Agent, Json, wait_until
 from tests.ended_runs import wait_until_ended
-from tests.journey.stack import ProcessStack
+from tests.journey.stack import ForkedStack
 
 FACTS = (
     ("Ada's bicycle is green and stands in the shed.", "user/bicycle"),
@@ -38,7 +38,7 @@ async def list_ids(agent: Agent) -> set[str]:
     return {memory["id"] for memory in payload["results"]}
 
 
-async def list_tasks(stack: ProcessStack, run_id: str) -> dict[str, Json]:
+async def list_tasks(stack: ForkedStack, run_id: str) -> dict[str, Json]:
     """Return the tasks of a run by name, as Flower shows them."""
     file = stack.running.flower_password_file
     assert file is not None
@@ -50,7 +50,7 @@ async def list_tasks(stack: ProcessStack, run_id: str) -> dict[str, Json]:
     return {task["name"]: task for task in tasks.values() if run_id in (task["kwargs"] or "")}
 
 
-async def wait_for_tasks(stack: ProcessStack, agent: Agent, run_id: str) -> dict[str, Json]:
+async def wait_for_tasks(stack: ForkedStack, agent: Agent, run_id: str) -> dict[str, Json]:
     """Wait until Flower shows a successful task for each pass of a run; return the tasks by name."""
     task_names = {task_of_pass(name) for name in DreamPass}
 
@@ -65,11 +65,11 @@ async def wait_for_tasks(stack: ProcessStack, agent: Agent, run_id: str) -> dict
 
 
 async def test_dr7_a_run_is_started_watched_shown_and_undone_in_the_terminal(
-    stack_with_models: ProcessStack, agent_with_model: Agent, ids: list[str]
+    stack_with_models: ForkedStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     tenant = ("--tenant", agent_with_model.tenant)
     started = await stack_with_models.loci("dreams", "run", *tenant, "--agent", "support")
-    assert started.code == 0, started.stderr
+    assert started.returncode == 0, started.stderr
     first, *lines = started.stdout.splitlines()
     run_id = first.removeprefix("run ")
     assert [line.split()[0] for line in lines] == PASSES, "one line of progress per pass"
@@ -89,14 +89,14 @@ async def test_dr7_a_run_is_started_watched_shown_and_undone_in_the_terminal(
     assert actions == sorted(("archived", memory_id) for memory_id in ids[:3])
 
     undo = await stack_with_models.loci("dreams", "undo", run_id, *tenant)
-    assert undo.code == 0, undo.stderr
+    assert undo.returncode == 0, undo.stderr
     undone = json.loads(undo.stdout)
     assert (sorted(undone["restored"]), undone["kept"]) == (sorted(ids[:3]), [])
     assert await list_ids(agent_with_model) == set(ids)
 
 
 async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope(
-    stack_with_models: ProcessStack, agent_with_model: Agent, ids: list[str]
+    stack_with_models: ForkedStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     body = {"agent_id": "support"}
     started = await agent_with_model.request("POST", "/v1/dreams", json=body, status=HTTPStatus.CREATED)
@@ -117,7 +117,7 @@ async def test_dr1_each_pass_is_a_task_of_its_own_in_flower_that_shows_its_scope
 
 
 async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
-    stack_with_models: ProcessStack, agent_with_model: Agent, ids: list[str]
+    stack_with_models: ForkedStack, agent_with_model: Agent, ids: list[str]
 ) -> None:
     before = await read_counters(stack_with_models)
     started = await agent_with_model.request(
@@ -139,7 +139,7 @@ async def test_dr7_the_metrics_count_runs_seconds_changes_rejections_and_tokens(
     assert increases['dream_tokens_total{kind="input"}'] > increases['dream_tokens_total{kind="output"}'] > 0
 
 
-async def read_counters(stack: ProcessStack) -> dict[str, float]:
+async def read_counters(stack: ForkedStack) -> dict[str, float]:
     """Return the counters of dreams by name and label."""
     async with stack.client() as client:
         text = (await client.get("/metrics")).text

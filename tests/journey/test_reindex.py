@@ -2,14 +2,15 @@
 
 import asyncio
 from http import HTTPStatus
+from subprocess import CompletedProcess
 
 from tests.agent import Agent, random_word
-from tests.journey.stack import CommandResult, ProcessStack
+from tests.journey.stack import ForkedStack
 
 SAVED_BEFORE = 200
 
 
-async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: ProcessStack, agent: Agent) -> None:
+async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: ForkedStack, agent: Agent) -> None:
     secret = random_word()
     contents = [f"The {secret} stone {n} lies in row {random_word()}." for n in range(SAVED_BEFORE)]
     drafts = [{"content": text} for text in contents]
@@ -18,7 +19,7 @@ async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: Proces
     rebuilding = asyncio.create_task(stack.loci("reindex", "--kind", "memory"))
     saved_meanwhile = await _search_and_save(agent, rebuilding, contents, to_delete["id"])
     result = await rebuilding
-    assert result.code == 0, result.stderr
+    assert result.returncode == 0, result.stderr
     assert "the new index is in use" in result.stderr
     assert len(saved_meanwhile) >= 5
     await agent.wait_until_idle()
@@ -30,7 +31,7 @@ async def test_ix2_a_reindex_loses_no_search_no_save_and_no_delete(stack: Proces
 
 
 async def _search_and_save(
-    agent: Agent, rebuilding: asyncio.Task[CommandResult], contents: list[str], to_delete: str
+    agent: Agent, rebuilding: asyncio.Task[CompletedProcess[str]], contents: list[str], to_delete: str
 ) -> list[str]:
     """Search and save until the index is rebuilt, and delete one memory. Return the saved contents."""
     saved: list[str] = []
@@ -49,12 +50,12 @@ async def _search_and_save(
     return saved
 
 
-async def test_ix2_turns_and_working_memory_are_rebuilt_too(stack: ProcessStack, agent: Agent) -> None:
+async def test_ix2_turns_and_working_memory_are_rebuilt_too(stack: ForkedStack, agent: Agent) -> None:
     secret, session = random_word(), await agent.session()
     await agent.append_turn(session, f"We spoke of {secret}.")
     await agent.put(f"session/{session}/note", f"mind the {secret}", ttl_seconds=600)
     result = await stack.loci("reindex")
-    assert result.code == 0, result.stderr
+    assert result.returncode == 0, result.stderr
     assert await agent.search_turn_contents(secret) == [f"We spoke of {secret}."]
     response = await agent.request("POST", "/v1/working/search", json={"query": secret})
     assert [entry["key"] for entry in response["results"]] == [f"session/{session}/note"]

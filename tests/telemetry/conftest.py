@@ -13,20 +13,20 @@ from tests.standins.collector import Collector
 from tests.standins.models import ModelServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def collector() -> Iterator[Collector]:
     with Collector() as collector:
         yield collector
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def model() -> Iterator[ModelServer]:
     with ModelServer(chat_default=Reply(reply_by_sentence)) as server:
         server.embedding_default = SynonymVectors()
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def verbose_stack(collector: Collector, model: ModelServer) -> Iterator[ProcessStack]:
     settings: dict[str, Any] = {
         "llm_base_url": model.url,
