@@ -1,4 +1,4 @@
-"""Two stacks, started by the first test that uses them: one without models, one with stand-ins for models.
+"""Two forked stacks, each started by the first test that uses it: one without and one with stand-in models.
 
 Every test has its own tenant, so that none has to clean up and none sees the records of another. The
 stacks have small limits (context window, past turns), so that a test of a few turns reaches them.
