@@ -149,7 +149,7 @@ def serve(url: str | None, choice: Choice) -> None:
 
 
 def new_client(url: str | None, choice: Choice) -> httpx.AsyncClient:
-    """Return a client of the gateway for this choice. Raise errors.Misconfigured without a key and an address."""
+    """Return a client of the gateway. Raise errors.Misconfigured without a key and an address."""
     settings = config.load()
     address = url or settings.url or f"http://127.0.0.1:{settings.port}"
     base_url, key = _checked_address(address), _checked_key(_key(settings))
