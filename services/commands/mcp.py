@@ -145,9 +145,18 @@ class Forwarder:
 
 def serve(url: str | None, choice: Choice) -> None:
     """Serve until standard input ends. Raise errors.Misconfigured without a key and an address."""
+    asyncio.run(_serve(new_client(url, choice), choice.tool_set))
+
+
+def new_client(url: str | None, choice: Choice) -> httpx.AsyncClient:
+    """Return a client of the gateway. Raise errors.Misconfigured without a key and an address."""
     settings = config.load()
     address = url or settings.url or f"http://127.0.0.1:{settings.port}"
-    asyncio.run(_serve(_checked_address(address), _checked_key(_key(settings)), choice))
+    base_url, key = _checked_address(address), _checked_key(_key(settings))
+    headers = {"Authorization": f"Bearer {key}", **choice.headers()}
+    # As bytes: ids may have any letters, and the client would take a text for ASCII.
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return httpx.AsyncClient(base_url=base_url, headers=encoded, timeout=_SECONDS)
 
 
 def _checked_address(address: str) -> str:
@@ -168,12 +177,20 @@ def _checked_key(key: str) -> str:
     return key
 
 
-async def _serve(address: str, key: str, choice: Choice) -> None:
-    headers = {"Authorization": f"Bearer {key}", **choice.headers()}
-    # As bytes: ids may have any letters, and the client would take a text for ASCII.
-    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
-    async with httpx.AsyncClient(base_url=address, headers=encoded, timeout=_SECONDS) as client:
-        server = new_server(Forwarder(client, choice.tool_set))
+def _key(settings: config.Settings) -> str:
+    if settings.api_key is not None:
+        return settings.api_key.get_secret_value()
+    path = settings.data_dir / "dev-key"
+    if not path.exists():
+        raise errors.Misconfigured(
+            "LOCI_API_KEY is not set, and there is no development key: `loci keys create`"
+        )
+    return path.read_text().strip()
+
+
+async def _serve(gateway: httpx.AsyncClient, tool_set: str) -> None:
+    async with gateway as client:
+        server = new_server(Forwarder(client, tool_set))
         given: Any = StandardInput()
         async with stdio_server(given) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
@@ -191,17 +208,6 @@ def new_server(forwarder: Forwarder) -> Server[Any]:
         on_list_resources=forwarder.list_resources,
         on_read_resource=forwarder.read_resource,
     )
-
-
-def _key(settings: config.Settings) -> str:
-    if settings.api_key is not None:
-        return settings.api_key.get_secret_value()
-    path = settings.data_dir / "dev-key"
-    if not path.exists():
-        raise errors.Misconfigured(
-            "LOCI_API_KEY is not set, and there is no development key: `loci keys create`"
-        )
-    return path.read_text().strip()
 
 
 def _encode(body: dict[str, Any]) -> bytes:

@@ -61,15 +61,9 @@ async def stack(
             )
 
 
-def protections(stack: IsolationStack) -> dict[str, AbstractContextManager[Any]]:
-    """Return contexts that run a block with the application's tenant filter and without it, by name."""
-    return {
-        "filter and row-level security": nullcontext(),
-        "row-level security alone": tenant_filter.disabled(stack.gateway.resources.postgres.engine),
-    }
-
-
 @pytest.fixture(params=["filter and row-level security", "row-level security alone"])
 def protection(request: pytest.FixtureRequest, stack: IsolationStack) -> AbstractContextManager[Any]:
-    """Return one of these contexts."""
-    return protections(stack)[request.param]
+    """Return a context that runs a block with the application's tenant filter, or without it."""
+    if request.param == "row-level security alone":
+        return tenant_filter.disabled(stack.gateway.resources.postgres.engine)
+    return nullcontext()

@@ -36,8 +36,6 @@ from tests.isolation.records import (
     WRITTEN_STORE,
     Record,
 )
-from tests.isolation.rights_table import Owner
-from tests.isolation.rights_world import World
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,9 @@ class RecordRoute:
             calls[0] = replace(calls[0], headers={"idempotency-key": ids.idempotency_key})
         return calls + self.more(ids)
 
-    async def call_on(self, record: Record, world: World, owner: Owner) -> Call:
-        """Make a record of an owner, and return the request for it."""
-        call = self._call(await record.make(world, owner))
+    def call_for(self, named: Call) -> Call:
+        """Return the request for a record that is named so."""
+        call = self._call(named)
         return replace(call, path={**call.path, **self.made})
 
     def _call(self, call: Call) -> Call:

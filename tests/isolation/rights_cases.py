@@ -5,13 +5,12 @@ names; `record_routes.py` declares them. `SCOPES` name an agent and a user inste
 that a key may read.
 """
 
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.isolation.calls import Call
 from tests.isolation.record_routes import ROUTES, RecordRoute
-from tests.isolation.records import WORKING_AREAS
+from tests.isolation.records import WORKING_AREAS, Record
 from tests.isolation.rights_table import Owner
 from tests.isolation.rights_world import (
     PLAYBOOK,
@@ -24,19 +23,31 @@ from tests.isolation.rights_world import (
 )
 from tests.skill_archives import zip_of_skill
 
-Make = Callable[[World, Owner], Awaitable[Call]]
-
 
 class RecordCase(NamedTuple):
-    """A request on one record: the row of the table, whether it writes, and how to make record and request.
+    """A request on one record: how the route is called, and the kind of record."""
 
-    `absent` is the status for a record that does not exist.
-    """
+    called: RecordRoute
+    record: Record
 
-    area: str
-    writes: bool
-    make: Make
-    absent: int
+    @property
+    def area(self) -> str:
+        """The row of the table."""
+        return self.record.area
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request writes."""
+        return self.called.writes
+
+    @property
+    def absent(self) -> int:
+        """The status for a record that does not exist."""
+        return self.called.status if self.called.absent is None else self.called.absent
+
+    async def make(self, world: World, owner: Owner) -> Call:
+        """Make a record of an owner, and return the request for it."""
+        return self.called.call_for(await self.record.make(world, owner))
 
 
 class ScopeCase(NamedTuple):
@@ -59,24 +70,19 @@ class ListCase(NamedTuple):
 def uses_up(route: str, case: RecordCase) -> bool:
     """Return whether a write needs a record that no other request asks for.
 
-    What a session or a store is only added to can be asked for again; making another takes five requests.
+    What a session, a store or an agent is only added to can be asked for again; making another takes five
+    requests.
     """
-    lasts = case.area in {"session", "store", *WORKING_AREAS}
+    lasts = case.area in {"session", "store", "agent", *WORKING_AREAS}
     return not lasts or route.startswith("DELETE") or route.endswith(("/pop", "/promote", "/{label}"))
 
 
 _NAMED = {"field": "metadata.name", "op": "eq", "value": "nobody"}
 
 
-def _cases(called: RecordRoute) -> list[RecordCase]:
-    absent = called.status if called.absent is None else called.absent
-    return [
-        RecordCase(record.area, called.writes, partial(called.call_on, record), absent)
-        for record in called.records
-    ]
-
-
-RECORDS = {route: _cases(called) for route, called in ROUTES.items()}
+RECORDS = {
+    route: [RecordCase(called, record) for record in called.records] for route, called in ROUTES.items()
+}
 
 SCOPES: dict[str, ScopeCase] = {
     "POST /v1/memories": ScopeCase("memory", True, lambda: {"content": new_name()}),

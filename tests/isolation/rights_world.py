@@ -135,16 +135,23 @@ class World:
         """Open a session with a turn, a key and a collection, and return its id."""
         return str(await self._make("session", owner, lambda: self._open_session(owner)))
 
-    async def _open_session(self, owner: Owner, **fields: str) -> str:
-        body = {"id": new_name(), **owner.scope(), **fields}
-        session_id = str((await self.succeed("POST", "/v1/sessions", json=body))["id"])
-        await self.succeed("PUT", f"/v1/sessions/{session_id}/kv/k", json={"value": 1})
-        turn = {"role": "user", "content": "said"}
-        await self.succeed("POST", f"/v1/sessions/{session_id}/turns", json=turn)
-        vectors = {"type": "vec", "value": [[1, 0]], "index": True}
-        await self.succeed("PUT", f"/v1/sessions/{session_id}/collections/c", json=vectors)
-        await self.succeed("POST", f"/v1/sessions/{session_id}/scratchpad", json={"content": new_name()})
+    async def _open_session(self, owner: Owner, session_id: str | None = None) -> str:
+        session_id = session_id or new_name()
+        root, vectors = f"/v1/sessions/{session_id}", {"type": "vec", "value": [[1, 0]], "index": True}
+        await self._succeed_all(
+            ("POST", "/v1/sessions", {"id": session_id, **owner.scope()}),
+            ("PUT", f"{root}/kv/k", {"value": 1}),
+            ("POST", f"{root}/turns", {"role": "user", "content": "said"}),
+            ("PUT", f"{root}/collections/c", vectors),
+            ("POST", f"{root}/scratchpad", {"content": new_name()}),
+        )
         return session_id
+
+    async def _succeed_all(self, *requests: tuple[str, str, Any]) -> None:
+        """Send requests as one batch: each must succeed."""
+        operations = [{"method": method, "path": path, "body": body} for method, path, body in requests]
+        answered = await self.succeed("POST", "/v1/batch", json={"operations": operations})
+        assert all(result["status"] < 300 for result in answered["results"]), answered
 
     async def run(self, owner: Owner) -> str:
         """Start a dream run, once for each owner, and return its id. No worker takes it up."""
@@ -210,7 +217,7 @@ class World:
             await self.succeed("POST", "/v1/graph/entities", json=entity)
             await self.succeed("POST", "/v1/graph/triples", json={**triple_of(word), **owner.scope()})
             session_id = f"of-{word}"
-            await self._open_session(owner, id=session_id)
+            await self._open_session(owner, session_id)
             root = f"/v1/sessions/{session_id}"
             await self.succeed("POST", f"{root}/turns", json={"role": "user", "content": f"the word {word}"})
             await self.succeed(

@@ -5,10 +5,11 @@ rights: `admin` widens no binding. A test asks for the records of all owners wit
 cell of the table that is wrong.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import httpx
@@ -52,6 +53,8 @@ from tests.isolation.rights_world import World, new_name
 # A request names their owner, and a user's key reads the agent's, too.
 _OF_SCOPE = {"pinned text", "preference", "skill"}
 _SESSION_PARTS = ("", "/turns", "/kv", "/collections", "/scratchpad")
+_OPERATIONS = 100
+"""The most that a batch may have."""
 Clients = Mapping[str, httpx.AsyncClient]
 """A client for each kind of key."""
 
@@ -86,83 +89,122 @@ async def test_every_route_of_the_openapi_document_has_a_case_for_bound_keys(gat
     )
 
 
+class Asked(NamedTuple):
+    """A request for the record of an owner with a key. `cell` is that of the table."""
+
+    route: str
+    case: RecordCase
+    key: str
+    owner: str
+    call: Call
+    cell: str
+
+
+class Refused(NamedTuple):
+    """What keys were answered that asked for what they may not do, and what was there before and after."""
+
+    answers: list[tuple[Asked, httpx.Response]]
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def refused(clients: Clients, world: World) -> Refused:
+    """Ask by every route for all that keys may not do."""
+    asked = await _all_that_is_refused(world)
+    before = await _read_all(world, asked)
+    answers = [(each, await send(clients[each.key], each.route, each.call)) for each in asked]
+    return Refused(answers, before, await _read_all(world, asked))
+
+
+async def _all_that_is_refused(world: World) -> list[Asked]:
+    cases = [(route, case) for route, cases in RECORDS.items() for case in cases]
+    named = {
+        (case.record, owner): await case.record.make(world, OWNERS[owner])
+        for case in {case.record: case for _, case in cases}.values()
+        for owner in OWNERS
+    }
+    asked = [
+        Asked(
+            route, case, key, owner, case.called.call_for(named[case.record, owner]), _cell(case, key, owner)
+        )
+        for route, case in cases
+        for key in KEYS
+        for owner in OWNERS
+    ]
+    by_a_like_name = [
+        each._replace(owner="like", call=_by_a_like_name(each.call))
+        for each in asked
+        if each.owner == "foreign" and may(_table_area(each.case.area), each.key, "foreign") in {"-", "x"}
+    ]
+    return [each for each in asked if not _is_allowed(each.case, each.cell)] + by_a_like_name
+
+
+def test_what_a_key_may_not_do_with_a_record_is_refused_and_changes_nothing(refused: Refused) -> None:
+    wrong = [text for asked, response in refused.answers for text in _check(asked, response)]
+    assert not wrong, "\n".join(wrong)
+    assert refused.after == refused.before
+
+
+async def test_an_operation_of_a_batch_is_refused_what_a_request_of_its_own_is(
+    clients: Clients, refused: Refused
+) -> None:
+    wrong: list[str] = []
+    for key in ("agent", "user", "namespace"):
+        answers = [
+            (asked, alone)
+            for asked, alone in refused.answers
+            if (asked.key, asked.owner) == (key, "foreign") and asked.cell in {"-", "x"}
+            if asked.call.content is None
+        ]
+        assert answers
+        for start in range(0, len(answers), _OPERATIONS):
+            wrong += await _ask_in_batch(clients[key], answers[start : start + _OPERATIONS])
+    assert not wrong, "\n".join(wrong)
+
+
+async def _ask_in_batch(
+    client: httpx.AsyncClient, answers: Sequence[tuple[Asked, httpx.Response]]
+) -> list[str]:
+    """Send requests as operations of a batch. Return how the answers differ from those to each by itself."""
+    operations = [_operation(asked) for asked, _ in answers]
+    results = (await client.post("/v1/batch", json={"operations": operations})).json()["results"]
+    wrong: list[str] = []
+    for (asked, alone), result in zip(answers, results, strict=True):
+        if result["status"] == 422:  # a route of bytes is no operation
+            is_right = "can't be an operation" in result["body"]["detail"]
+        else:
+            is_right = (result["status"], result["body"]) == (alone.status_code, alone.json())
+        if not is_right:
+            wrong.append(f"{asked}: {result}, but alone {alone.status_code} {alone.text}")
+    return wrong
+
+
+def _operation(asked: Asked) -> dict[str, Any]:
+    path = str(httpx.URL(quoted_path(asked.route, asked.call), params=dict(asked.call.query)))
+    body = {} if asked.call.body is None else {"body": asked.call.body}
+    return {"method": asked.route.split(" ", maxsplit=1)[0], "path": path, **body}
+
+
 @pytest.mark.parametrize("route", RECORDS)
 async def test_a_key_does_with_a_record_what_the_table_says(
     clients: Clients, world: World, route: str
 ) -> None:
+    """Send what keys may do, each time for a record of its own if the request uses it up."""
     wrong: list[str] = []
     for case in RECORDS[route]:
-        calls = {owner: await case.make(world, OWNERS[owner]) for owner in OWNERS}
-        wrong += await _ask_refused(clients, world, route, case, calls)
-        wrong += await _ask_allowed(clients, world, route, case, calls)
+        world.fresh = case.writes and uses_up(route, case)
+        calls: dict[str, Call] = {}
+        for key, owner in product(KEYS, OWNERS):
+            cell = _cell(case, key, owner)
+            if not _is_allowed(case, cell):
+                continue
+            if world.fresh or owner not in calls:
+                calls[owner] = await case.make(world, OWNERS[owner])
+            response = await send(clients[key], route, calls[owner])
+            wrong += _check(Asked(route, case, key, owner, calls[owner], cell), response)
+        world.fresh = False
     assert not wrong, "\n".join(wrong)
-
-
-async def _ask_refused(
-    clients: Clients, world: World, route: str, case: RecordCase, calls: Mapping[str, Call]
-) -> list[str]:
-    """Send what a key may not do, which must change nothing. Return what is wrong."""
-    asked = [
-        (key, owner, call)
-        for key in KEYS
-        for owner, call in calls.items()
-        if not _is_allowed(case, _cell(case, key, owner))
-    ]
-    asked += [
-        (key, "foreign", _by_a_like_name(calls["foreign"]))
-        for key in KEYS
-        if may(_table_area(case.area), key, "foreign") in {"-", "x"}
-    ]
-    before = await _read_all(world, case, calls) if case.writes else {}
-    wrong = [w for key, owner, call in asked for w in await _ask(clients, route, case, call, key, owner)]
-    after = await _read_all(world, case, calls) if case.writes else {}
-    return wrong + [
-        f"{route} was refused, but changed {path}: {before[path]} -> {after[path]}"
-        for path in before
-        if after[path] != before[path]
-    ]
-
-
-async def _ask_allowed(
-    clients: Clients, world: World, route: str, case: RecordCase, calls: Mapping[str, Call]
-) -> list[str]:
-    """Send what a key may do, each time for a record of its own if the request uses it up."""
-    wrong: list[str] = []
-    world.fresh = case.writes and uses_up(route, case)
-    for key in KEYS:
-        for owner, call in calls.items():
-            if _is_allowed(case, _cell(case, key, owner)):
-                own_call = await case.make(world, OWNERS[owner]) if world.fresh else call
-                wrong += await _ask(clients, route, case, own_call, key, owner)
-    world.fresh = False
-    return wrong
-
-
-async def test_an_operation_of_a_batch_is_refused_what_a_request_of_its_own_is(
-    clients: Clients, world: World
-) -> None:
-    wrong: list[str] = []
-    for route, case in [(route, case) for route, cases in RECORDS.items() for case in cases]:
-        call = await case.make(world, OWNERS["foreign"])
-        for key in ("agent", "user", "namespace"):
-            if _cell(case, key, "foreign") in {"-", "x"} and call.content is None:
-                wrong += await _ask_in_batch(clients[key], route, call, key)
-    assert not wrong, "\n".join(wrong)
-
-
-async def _ask_in_batch(client: httpx.AsyncClient, route: str, call: Call, key: str) -> list[str]:
-    """Send a request as an operation of a batch and by itself. Return how the answers differ, if they do."""
-    method, path = route.split(" ", maxsplit=1)[0], quoted_path(route, call)
-    operation = {"method": method, "path": str(httpx.URL(path, params=dict(call.query)))}
-    body = {"operations": [operation | ({} if call.body is None else {"body": call.body})]}
-    [result] = (await client.post("/v1/batch", json=body)).json()["results"]
-    if result["status"] == 422:  # a route of bytes is no operation
-        is_right = "can't be an operation" in result["body"]["detail"]
-        return [] if is_right else [f"{route} with a key of {key}: {result}"]
-    alone = await send(client, route, call)
-    if (result["status"], result["body"]) == (alone.status_code, alone.json()):
-        return []
-    return [f"{route} with a key of {key}: {result}, but alone {alone.status_code} {alone.text}"]
 
 
 def _table_area(area: str) -> str:
@@ -188,13 +230,13 @@ def _is_allowed(case: RecordCase, cell: str) -> bool:
     return cell == "rw" or (cell in READABLE and not case.writes)
 
 
-async def _ask(clients: Clients, route: str, case: RecordCase, call: Call, key: str, owner: str) -> list[str]:
-    """Send a request for the record of an owner. Return what is wrong with its response, if anything is."""
-    response = await send(clients[key], route, call)
-    if _is_expected(route, case, _cell(case, key, owner), response):
+def _check(asked: Asked, response: httpx.Response) -> list[str]:
+    """Return what is wrong with a response, if anything is."""
+    if _is_expected(asked.route, asked.case, asked.cell, response):
         return []
-    of_path = quoted_path(route, call)
-    return [f"{route} ({of_path}) of {owner} with key {key}: {response.status_code} {response.text}"]
+    of_path = quoted_path(asked.route, asked.call)
+    what = f"{asked.route} ({of_path}) of {asked.owner} with key {asked.key}"
+    return [f"{what}: {response.status_code} {response.text}"]
 
 
 def _is_expected(route: str, case: RecordCase, cell: str, response: httpx.Response) -> bool:
@@ -225,9 +267,9 @@ def _by_a_like_name(call: Call) -> Call:
     return call
 
 
-async def _read_all(world: World, case: RecordCase, calls: Mapping[str, Call]) -> dict[str, Any]:
-    """Return what an unbound key reads of the records of these requests, by path."""
-    paths = {path for call in calls.values() for path in _paths(case, call)}
+async def _read_all(world: World, asked: Sequence[Asked]) -> dict[str, Any]:
+    """Return what an unbound key reads of the records that requests would write, by path."""
+    paths = {path for each in asked if each.case.writes for path in _paths(each.case, each.call)}
     return {path: (await world.client.get(path)).json() for path in sorted(paths)}
 
 

@@ -48,6 +48,13 @@ def connect(gateway: Gateway, era: str) -> Connect:
 @pytest.fixture
 async def url(gateway: Gateway) -> AsyncIterator[str]:
     """The address of a gateway that listens on a port."""
+    async with listening(gateway) as address:
+        yield address
+
+
+@asynccontextmanager
+async def listening(gateway: Gateway) -> AsyncIterator[str]:
+    """Let a gateway listen on a port, and yield its address."""
     app = gateway.client._transport.app  # type: ignore[attr-defined]
     port = ports.pick_free_port()
     settings = uvicorn.Config(app, port=port, lifespan="off", log_config=None, access_log=False)

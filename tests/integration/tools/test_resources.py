@@ -1,4 +1,7 @@
-"""Skills as resources of MCP, by the official client, over HTTP and over standard input and output."""
+"""Skills as resources of MCP, by the official client, over HTTP and by what `loci mcp` runs.
+
+One test starts `loci mcp` as a host does: what it forwards in a process it forwards in this one.
+"""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -10,18 +13,22 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
+from services.commands.mcp import Choice
 from services.gateway import mcp_resources
 from shared.memory.skills import read
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.conftest import Connect
-from tests.integration.tools.stdio import connected
+from tests.integration.tools.stdio import connected, connected_within
 
 Open = Callable[..., AbstractAsyncContextManager[Client]]
 ADA = {"agent": "inn", "user": "ada"}
 
 
-@pytest.fixture(params=["http", "stdio"])
+WAYS = ["http", "within"]
+
+
+@pytest.fixture(params=WAYS)
 async def open_client(
     request: pytest.FixtureRequest, gateway: Gateway, connect: Connect, url: str, era: str, tmp_path: Path
 ) -> Open:
@@ -31,6 +38,8 @@ async def open_client(
     def opened(key: str = unbound, **chosen: str) -> AbstractAsyncContextManager[Client]:
         if request.param == "http":
             return connect(key, **{f"loci-{name}": value for name, value in chosen.items()})
+        if request.param == "within":
+            return connected_within(url, key, era, Choice(**chosen))
         options = [word for name, value in chosen.items() for word in (f"--{name}", value)]
         return connected(url, key, era, tmp_path, *options)
 
@@ -51,6 +60,7 @@ def text_of(result: mcp_types.ReadResourceResult) -> str:
     return content.text
 
 
+@pytest.mark.parametrize("open_client", [*WAYS, "process"], indirect=True)
 async def test_skills_are_listed_and_read_by_those_whose_they_are(
     open_client: Open, gateway: Gateway
 ) -> None:

@@ -1,4 +1,7 @@
-"""`loci mcp`: the tools over standard input and output, by the official client and a gateway that runs."""
+"""`loci mcp`: the tools over standard input and output, by the official client and a gateway that runs.
+
+What needs no process is shown without one.
+"""
 
 import os
 import subprocess
@@ -11,11 +14,14 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from typer.testing import CliRunner
 
+from services.cli import app
+from services.commands.mcp import Choice
 from shared.platform.auth import api_keys
 from tests.conftest import Gateway
 from tests.integration.tools.listed_tools import WITHOUT_SESSION, names, text_of
-from tests.integration.tools.stdio import connected
+from tests.integration.tools.stdio import connected, connected_within
 
 
 class _Page(BaseHTTPRequestHandler):
@@ -80,14 +86,12 @@ async def test_a_session_adds_its_tools_and_another_users_session_is_unknown(
         assert "session not found" in text_of(refused)
 
 
-async def test_a_gateway_that_is_away_or_refuses_the_key_is_said_in_words(
-    unused_url: str, url: str, tmp_path: Path
-) -> None:
-    async with connected(unused_url, "loci_0_0", "legacy", tmp_path) as client:
+async def test_a_gateway_that_is_away_or_refuses_the_key_is_said_in_words(unused_url: str, url: str) -> None:
+    async with connected_within(unused_url, "loci_0_0", "legacy", Choice()) as client:
         assert "loci up" in text_of(await client.call_tool("memory_search", {"query": "x"}))
         with pytest.raises(MCPError, match="does not answer"):
             await client.list_tools()
-    async with connected(url, "loci_0_0", "legacy", tmp_path) as client:
+    async with connected_within(url, "loci_0_0", "legacy", Choice()) as client:
         assert "401" in text_of(await client.call_tool("memory_search", {"query": "x"}))
 
 
@@ -106,26 +110,31 @@ async def test_a_gateway_that_is_away_or_refuses_the_key_is_said_in_words(
 def test_an_option_or_a_key_that_can_not_be_sent_is_refused_at_the_start_by_its_name(
     options: list[str], key: str, message: str, tmp_path: Path
 ) -> None:
-    environment = {"PATH": os.environ["PATH"], "LOCI_API_KEY": key, "LOCI_DATA_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "services.cli", "mcp", *options]
+    environment = {"LOCI_API_KEY": key, "LOCI_DATA_DIR": str(tmp_path)}
+    done = CliRunner().invoke(app, ["mcp", *options], env=environment)
+    assert (done.exit_code, type(done.exception)) == (1, SystemExit)
+    assert message in done.stderr
+    assert key not in done.output
+
+
+def test_a_process_that_refuses_to_start_says_why_in_one_line(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "LOCI_API_KEY": "loci_0\n_0", "LOCI_DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "services.cli", "mcp"]
     done = subprocess.run(
         command, env=environment, input="", capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 1
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert key not in done.stderr
+    assert done.stdout == ""
+    assert done.stderr == "loci: the key (LOCI_API_KEY) must be one word of printable ASCII characters\n"
 
 
-async def test_a_line_break_at_the_end_of_a_key_is_none_of_it(url: str, key: str, tmp_path: Path) -> None:
-    async with connected(url, f"{key}\n", "legacy", tmp_path) as client:
+async def test_a_line_break_at_the_end_of_a_key_is_none_of_it(url: str, key: str) -> None:
+    async with connected_within(url, f"{key}\n", "legacy", Choice()) as client:
         assert await names(client) == WITHOUT_SESSION
 
 
-async def test_what_answers_at_the_address_and_is_no_gateway_is_said_in_words(
-    page_url: str, tmp_path: Path
-) -> None:
-    async with connected(page_url, "loci_0_0", "legacy", tmp_path) as client:
+async def test_what_answers_at_the_address_and_is_no_gateway_is_said_in_words(page_url: str) -> None:
+    async with connected_within(page_url, "loci_0_0", "legacy", Choice()) as client:
         assert "is no gateway of Loci" in text_of(await client.call_tool("memory_search", {"query": "x"}))
         with pytest.raises(MCPError, match="is no gateway of Loci"):
             await client.list_tools()

@@ -4,15 +4,19 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 
+from shared.foundation import config
 from shared.platform.auth import api_keys
-from tests.conftest import Gateway
+from tests.conftest import Gateway, running_gateway
+from tests.integration.tools.conftest import listening
 
 _SECONDS = 60
 _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}
@@ -82,10 +86,16 @@ async def running(gateway: Gateway, url: str, data_dir: Path) -> AsyncIterator[S
     assert b"Traceback" not in complaints, complaints.decode()
 
 
-@pytest.fixture
-async def server(gateway: Gateway, url: str, tmp_path: Path) -> AsyncIterator[Server]:
-    """A running `loci mcp`, which must end without a complaint."""
-    async with running(gateway, url, tmp_path) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(
+    make_settings: Callable[..., config.Settings], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Server]:
+    """A running `loci mcp` for all of these tests, which must end without a complaint."""
+    async with (
+        running_gateway(make_settings(), f"t-{uuid4().hex[:12]}") as gateway,
+        listening(gateway) as url,
+        running(gateway, url, tmp_path_factory.mktemp("mcp")) as server,
+    ):
         yield server
 
 
