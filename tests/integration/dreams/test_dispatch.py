@@ -22,8 +22,10 @@ RUNS = 40
 
 
 @pytest.fixture
-async def quiet_gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
-    async with running_gateway(make_settings(apart=True), tenant) as served:
+async def quiet_gateway(
+    make_settings: Callable[..., config.Settings], database: dict[str, str], tenant: str
+) -> AsyncIterator[Gateway]:
+    async with running_gateway(make_settings(**database), tenant) as served:
         yield served
 
 

@@ -35,13 +35,19 @@ def crates(count: int) -> list[str]:
 
 
 @pytest.fixture
-def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Callable[..., Any]:
-    """Return a gateway whose scope has these facts, none of which was reviewed before."""
+def large(
+    make_settings: MakeSettings, database: dict[str, str], models: ModelServer, tenant: str
+) -> Callable[..., Any]:
+    """Return a gateway whose scope has these facts, none of which was reviewed before.
+
+    One with an embedder has an index of its own.
+    """
 
     @asynccontextmanager
     async def make(facts: list[str], **changes: Any) -> AsyncIterator[Gateway]:
+        stores = {"apart": True} if "embedding_model" in changes else database
         settings = make_settings(
-            apart=True, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
+            **stores, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
         )
         models.chat_default = NOTHING
         async with running_gateway(settings, tenant) as model_gateway:

@@ -50,11 +50,15 @@ async def priced_gateway(
 
 @pytest.fixture
 async def gateway_with_model(
-    make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
+    prices: Path,
+    models: ModelServer,
+    tenant: str,
 ) -> AsyncIterator[Gateway]:
     """Start a gateway with a language model and without embeddings."""
     settings = make_settings(
-        apart=True,
+        **database,
         prices_file=prices,
         llm_base_url=models.url,
         llm_model="m",

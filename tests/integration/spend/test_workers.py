@@ -112,6 +112,7 @@ async def test_sd3_an_agents_budget_stops_that_agent_alone(
 @pytest.mark.parametrize(("allowed", "calls"), [(False, 0), (True, 1)])
 async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_only_if_allowed(
     make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
     models: ModelServer,
     tenant: str,
     allowed: bool,  # noqa: FBT001
@@ -119,7 +120,7 @@ async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_onl
 ) -> None:
     models.chat_default = Reply(ITEMS, usage=USED)
     settings = make_settings(
-        apart=True, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
+        **database, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
     )
     async with running_gateway(settings, tenant) as gateway:
         await _budget(gateway, limit_usd=100, allow_unpriced=allowed)
@@ -177,10 +178,14 @@ async def test_sd3_a_call_without_reported_usage_is_charged_at_its_upper_bound(
 
 
 async def test_sd3_a_call_that_times_out_is_charged_at_its_upper_bound(
-    make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
+    prices: Path,
+    models: ModelServer,
+    tenant: str,
 ) -> None:
     settings = make_settings(
-        apart=True,
+        **database,
         prices_file=prices,
         llm_base_url=models.url,
         llm_model="m",
