@@ -116,10 +116,10 @@ async def _list_all(model_gateway: Gateway) -> dict[str, str]:
 async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_else_is_touched(
     large: Large, models: ModelServer
 ) -> None:
-    async with large(crates(1200)) as model_gateway:
+    async with large(crates(300), dream_batch_size=100) as model_gateway:
         await consolidate(model_gateway)
         old = next(
-            id_ for id_, content in (await _list_all(model_gateway)).items() if content == crates(1200)[7]
+            id_ for id_, content in (await _list_all(model_gateway)).items() if content == crates(300)[7]
         )
         new = await save(model_gateway, "For shop7, crate 7 holds lamp49, rope77 and tar91.")
         merge = {"content": "Crate 7, for shop7, holds lamp49, rope77 and tar91.", "sourceIds": [old, new]}
@@ -128,7 +128,7 @@ async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_e
         consolidation = await consolidate(model_gateway)
 
         assert consolidation["applied"] == {"created": 1, "archived": 2}, consolidation
-        assert len(await _list_all(model_gateway)) == 1200
+        assert len(await _list_all(model_gateway)) == 300
         assert set(consolidation["inputs"]) == {old, new}
 
 
