@@ -14,7 +14,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ from shared.foundation import config
 
 Kill = Callable[..., int]
 """Runs a process with settings until it is killed at a point, and returns its exit code."""
-Work = Callable[[config.Settings, Callable[[], None], dict[str, Any]], Awaitable[None]]
+Work = Callable[[config.Settings, Callable[[], None], dict[str, Any]], Coroutine[Any, Any, None]]
 """Gets the settings, what it calls at each of its points, and the order."""
 
 

@@ -29,7 +29,7 @@ class SharedPostgres(Postgres):
 async def serving(url: str) -> AsyncIterator[None]:
     """Let whoever opens resources in this loop, with the usual settings, share a pool for this database."""
     loop, usual = asyncio.get_running_loop(), config.load(postgres_url=url)
-    pool, open_other = SharedPostgres(usual), resources.Postgres
+    pool, open_other = SharedPostgres(usual), vars(resources)["Postgres"]
 
     def open_pool(settings: config.Settings) -> Postgres:
         names = ("postgres_url", "postgres_role", "postgres_pool_size")
