@@ -36,7 +36,7 @@ from shared.platform.auth import api_keys
 from shared.platform.resources import Resources
 from tests import shared_pool, state
 from tests.agent import Agent
-from tests.databases import copy_database, drop_database, run_in_thread, shorten_logins
+from tests.databases import copy_database, drop_database, empty_tables, run_in_thread, shorten_logins
 from tests.long_form import IS_LONG
 from tests.memory_folder import memory_folder
 from tests.process_pool import ProcessPool
@@ -202,6 +202,26 @@ async def shared_url(stores: Stores) -> AsyncIterator[str]:
         yield url
 
 
+_TABLES_OF_WORKERS = ("job", "removal", "model_pause", "periodic_run", "fleet_counter")
+"""What workers share for all tenants. No other table is of a whole database, but for those of indexes."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def module_database(stores: Stores) -> AsyncIterator[dict[str, str]]:
+    """The settings of a database and collections that the tests of a module share with no other module."""
+    settings = {"prefix": f"t{uuid4().hex[:10]}", "postgres_url": stores.create_database()}
+    async with shared_pool.serving(settings["postgres_url"]):
+        yield settings
+    stores.drop(**settings)
+
+
+@pytest.fixture
+async def database(module_database: dict[str, str]) -> dict[str, str]:
+    """The settings of the module's database, in which no worker finds anything of an earlier test to do."""
+    await empty_tables(module_database["postgres_url"], *_TABLES_OF_WORKERS)
+    return module_database
+
+
 @pytest.fixture(scope="session")
 def make_settings(
     stores: Stores,
@@ -212,7 +232,8 @@ def make_settings(
     """Return a function that returns settings for these databases, with the changes of a test.
 
     `apart=True` gives the test a Postgres database and collections of its own. Tests that create index
-    generations or claim jobs need it, because those belong to a database and not to a tenant.
+    generations need it, because those belong to a database and not to a tenant. Tests that claim jobs take
+    those of their module (`database`), which costs a tenth.
     """
     # To number its folders, `mktemp` lists them all: thousands by the end.
     folders = tmp_path_factory.mktemp("data")

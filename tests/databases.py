@@ -36,6 +36,15 @@ async def drop_database(url: str) -> None:
         await server.close()
 
 
+async def empty_tables(url: str, *tables: str) -> None:
+    """Delete all rows of these tables, whoever they belong to."""
+    database = await asyncpg.connect(url)
+    try:
+        await database.execute(f"TRUNCATE {', '.join(tables)}")
+    finally:
+        await database.close()
+
+
 async def copy_database(template_url: str, name: str) -> None:
     """Copy the migrated database. Nothing else may be connected to it, so no test uses it directly."""
     server = await asyncpg.connect(f"{template_url.rsplit('/', 1)[0]}/postgres")

@@ -1,16 +1,15 @@
 """MM7: a changed document is found in one version at every moment, whatever happens to its worker."""
 
 import asyncio
-import base64
-import pickle
 import re
 import signal
-import sys
+from collections.abc import Iterator
 from http import HTTPStatus
 
 import pytest
 
 from tests.integration.documents.conftest import DOCUMENTS, Library, paragraphs
+from tests.killing import Kill, killing_process
 from workers.documents import process as processing
 
 SOURCE = "wiki/harbour"
@@ -137,23 +136,21 @@ async def found_versions(library: Library) -> list[str]:
     return [version for text in await library.texts("harbour") for version in re.findall(r"version\d+", text)]
 
 
-async def kill_at(library: Library, point: int) -> int:
-    """Process what is due in a process that ends by SIGKILL before its n-th statement; return its code."""
-    settings = base64.b64encode(pickle.dumps(library.gateway.resources.settings)).decode()
-    module = "tests.integration.documents.killed_worker"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", module, settings, str(point))
-    return await process.wait()
+@pytest.fixture
+def killed_worker() -> Iterator[Kill]:
+    with killing_process("tests.integration.documents.killed_worker") as run:
+        yield run
 
 
 async def test_a_worker_killed_at_any_point_leaves_one_whole_version_and_doubles_nothing(
-    library: Library,
+    library: Library, killed_worker: Kill
 ) -> None:
     await library.add(paragraphs("version0 harbour", CHUNKS), source=SOURCE)
     code, point, number, killed = -signal.SIGKILL, 1, 0, 0
     while code == -signal.SIGKILL:
         number += 1
         await library.upload(paragraphs(f"version{number} harbour", CHUNKS), source=SOURCE)
-        code = await kill_at(library, point)
+        code = await asyncio.to_thread(killed_worker, library.gateway.resources.settings, point)
         killed += code == -signal.SIGKILL
         between = await found_versions(library)
         assert between in ([f"version{number - 1}"] * CHUNKS, [f"version{number}"] * CHUNKS), point

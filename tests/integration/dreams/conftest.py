@@ -120,12 +120,12 @@ async def list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
 
 
 @pytest.fixture
-def active(make_settings: Callable[..., config.Settings], tenant: str) -> Active:
+def active(make_settings: Callable[..., config.Settings], database: dict[str, str], tenant: str) -> Active:
     """Return a gateway with these settings and one scope with a turn."""
 
     @asynccontextmanager
     async def make(**changes: Any) -> AsyncIterator[Gateway]:
-        async with running_gateway(make_settings(apart=True, **changes), tenant) as model_gateway:
+        async with running_gateway(make_settings(**database, **changes), tenant) as model_gateway:
             agent = Agent(model_gateway.client, tenant)
             await agent.append_turn(await agent.session(), "The lighthouse is white.", role="user")
             yield model_gateway
@@ -134,14 +134,16 @@ def active(make_settings: Callable[..., config.Settings], tenant: str) -> Active
 
 
 @pytest.fixture
-def serve(make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str) -> Serve:
+def serve(
+    make_settings: Callable[..., config.Settings], database: dict[str, str], models: ModelServer, tenant: str
+) -> Serve:
     """Return a gateway with a model that finds every session good. The windows of idle sessions last."""
     models.chat_default = Reply(GOOD)
     common = {"llm_base_url": models.url, "llm_model": "m", "job_backoff": 0.01, "window_ttl": 10**8}
 
     @asynccontextmanager
     async def make(**changes: Any) -> AsyncIterator[Gateway]:
-        settings = make_settings(apart=True, **common, **changes)
+        settings = make_settings(**database, **common, **changes)
         async with running_gateway(settings, tenant) as served:
             yield served
 

@@ -18,12 +18,14 @@ from tests.draining import make_due
 from workers.passes import dispatch
 from workers.sweep.jobs import dispatch_due_jobs, fail_exhausted_jobs
 
-RUNS = 40
+RUNS = 20
 
 
 @pytest.fixture
-async def quiet_gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
-    async with running_gateway(make_settings(apart=True), tenant) as served:
+async def quiet_gateway(
+    make_settings: Callable[..., config.Settings], database: dict[str, str], tenant: str
+) -> AsyncIterator[Gateway]:
+    async with running_gateway(make_settings(**database), tenant) as served:
         yield served
 
 
@@ -69,7 +71,7 @@ async def test_one_worker_gets_one_task_for_each_pass_and_another_tenant_soon_ha
     for task in sent:  # grows: each pass has others sent
         assert await run_task(resources, task) in {"done", "skipped: no memories differ only in punctuation"}
         order.append(task[1]["tenant"])
-        for _ in range(5):
+        for _ in range(3):
             await dispatch_due_jobs(resources)
 
     assert len(order) == len(sent) == RUNS + 1, "one message for each pass"

@@ -87,9 +87,9 @@ async def test_sessions_are_evaluated_after_the_run_that_has_not_ended(serve: Se
 
 
 async def test_without_a_model_no_evaluation_is_started(
-    make_settings: Callable[..., config.Settings], tenant: str
+    make_settings: Callable[..., config.Settings], database: dict[str, str], tenant: str
 ) -> None:
-    async with running_gateway(make_settings(apart=True), tenant) as gateway:
+    async with running_gateway(make_settings(**database), tenant) as gateway:
         await make_idle(gateway, await create_session(gateway, "Where is the tram?", "Thanks."))
         await due_evaluations.start_or_reschedule(gateway.resources, await claim_evaluation(gateway))
         assert await runs(gateway) == []

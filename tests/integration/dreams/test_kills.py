@@ -11,21 +11,21 @@ from tests.conftest import Gateway
 from tests.draining import make_due
 from tests.integration.dreams.conftest import execute_run, load_run, merge_reply, save_memories
 from tests.integration.dreams.kill_cases import CASES, KillCase
-from tests.integration.dreams.kill_orders import KilledWorker, killing_process
+from tests.killing import Kill, killing_process
 from tests.long_form import in_long_form
 from tests.standins.models import ModelServer
 
 
 @pytest.fixture(scope="module")
-def killed_worker() -> Iterator[KilledWorker]:
-    with killing_process() as run:
+def killed_worker() -> Iterator[Kill]:
+    with killing_process("tests.integration.dreams.killed_worker") as run:
         yield run
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("offset", in_long_form([1, 3], otherwise=[1]))
 async def test_a_kill_at_any_point_leaves_the_old_or_the_new_state_and_the_run_continues(
-    model_gateway: Gateway, models: ModelServer, killed_worker: KilledWorker, offset: int, case: KillCase
+    model_gateway: Gateway, models: ModelServer, killed_worker: Kill, offset: int, case: KillCase
 ) -> None:
     resources, client = model_gateway.resources, model_gateway.client
     states: list[str] = []
@@ -34,7 +34,8 @@ async def test_a_kill_at_any_point_leaves_the_old_or_the_new_state_and_the_run_c
         run = await case.start(model_gateway, models, f"user-{point}")
         before = await run.read_state()
 
-        code = await asyncio.to_thread(killed_worker, model_gateway, run.id, point, case.passes)
+        order = {"tenant": model_gateway.tenant, "run": run.id, "passes": list(case.passes)}
+        code = await asyncio.to_thread(killed_worker, resources.settings, point, **order)
         between = await run.read_state()
         await make_due(resources)
         await execute_run(resources, model_gateway.tenant, run.id)

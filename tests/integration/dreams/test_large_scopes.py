@@ -35,13 +35,19 @@ def crates(count: int) -> list[str]:
 
 
 @pytest.fixture
-def large(make_settings: MakeSettings, models: ModelServer, tenant: str) -> Callable[..., Any]:
-    """Return a gateway whose scope has these facts, none of which was reviewed before."""
+def large(
+    make_settings: MakeSettings, database: dict[str, str], models: ModelServer, tenant: str
+) -> Callable[..., Any]:
+    """Return a gateway whose scope has these facts, none of which was reviewed before.
+
+    One with an embedder has an index of its own.
+    """
 
     @asynccontextmanager
     async def make(facts: list[str], **changes: Any) -> AsyncIterator[Gateway]:
+        stores = {"apart": True} if "embedding_model" in changes else database
         settings = make_settings(
-            apart=True, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
+            **stores, llm_base_url=models.url, llm_model="m", job_backoff=0.01, **changes
         )
         models.chat_default = NOTHING
         async with running_gateway(settings, tenant) as model_gateway:
@@ -110,10 +116,10 @@ async def _list_all(model_gateway: Gateway) -> dict[str, str]:
 async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_else_is_touched(
     large: Large, models: ModelServer
 ) -> None:
-    async with large(crates(1200)) as model_gateway:
+    async with large(crates(300), dream_batch_size=100) as model_gateway:
         await consolidate(model_gateway)
         old = next(
-            id_ for id_, content in (await _list_all(model_gateway)).items() if content == crates(1200)[7]
+            id_ for id_, content in (await _list_all(model_gateway)).items() if content == crates(300)[7]
         )
         new = await save(model_gateway, "For shop7, crate 7 holds lamp49, rope77 and tar91.")
         merge = {"content": "Crate 7, for shop7, holds lamp49, rope77 and tar91.", "sourceIds": [old, new]}
@@ -122,7 +128,7 @@ async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_e
         consolidation = await consolidate(model_gateway)
 
         assert consolidation["applied"] == {"created": 1, "archived": 2}, consolidation
-        assert len(await _list_all(model_gateway)) == 1200
+        assert len(await _list_all(model_gateway)) == 300
         assert set(consolidation["inputs"]) == {old, new}
 
 

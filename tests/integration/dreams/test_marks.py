@@ -111,12 +111,12 @@ async def test_every_correction_is_mined_once_however_many_newer_signals_there_a
 
 
 async def test_turns_over_the_limit_of_a_pass_stay_unread_and_the_scope_is_due_again(
-    make_settings: Any, models: ModelServer, tenant: str
+    make_settings: Any, database: dict[str, str], models: ModelServer, tenant: str
 ) -> None:
     models.chat_default = NOTHING
     disabled = ["deduplicate", "evaluate_sessions", "consolidate", "mine_anti_patterns"]
     settings = make_settings(
-        apart=True,
+        **database,
         llm_base_url=models.url,
         llm_model="m",
         dream_max_turns=2,

@@ -21,9 +21,9 @@ from workers.sweep.jobs import dispatch_due_jobs
 
 @pytest.fixture
 async def refused(
-    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings], database: dict[str, str], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
-    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_max_attempts=2)
+    settings = make_settings(**database, llm_base_url=models.url, llm_model="m", job_max_attempts=2)
     async with running_gateway(settings, tenant) as gateway:
         yield gateway
 

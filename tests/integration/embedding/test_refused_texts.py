@@ -29,10 +29,10 @@ class RefusesMark:
 
 @pytest.fixture
 async def stack(
-    make_settings: Callable[..., config.Settings], tenant: str, models: ModelServer
+    make_settings: Callable[..., config.Settings], database: dict[str, str], tenant: str, models: ModelServer
 ) -> AsyncIterator[TestStack]:
     settings = make_settings(
-        apart=True, embedding_base_url=models.url, embedding_model="m", embedding_dimension=64
+        **database, embedding_base_url=models.url, embedding_model="m", embedding_dimension=64
     )
     async with running_gateway(settings, tenant) as gateway:
         yield TestStack(gateway)

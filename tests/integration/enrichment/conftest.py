@@ -41,11 +41,21 @@ async def load(gateway: Gateway, memory_id: str) -> dict[str, Any]:
 
 
 async def contents(gateway: Gateway, memory_ids: list[str]) -> list[str]:
-    """Return the contents of memories."""
-    return [(await load(gateway, memory_id))["content"] for memory_id in memory_ids]
+    """Return the contents of live memories."""
+    live_contents = {memory["id"]: memory["content"] for memory in await _list_live(gateway)}
+    return [live_contents[memory_id] for memory_id in memory_ids]
 
 
 async def live(gateway: Gateway) -> list[str]:
     """Return the contents of all live memories."""
-    response = await gateway.client.get("/v1/memories", params={"limit": 100})
-    return [memory["content"] for memory in response.json()["results"]]
+    return [memory["content"] for memory in await _list_live(gateway)]
+
+
+async def _list_live(gateway: Gateway) -> list[dict[str, Any]]:
+    memories: list[dict[str, Any]] = []
+    page: dict[str, Any] = {"next_cursor": None}
+    while not memories or page["next_cursor"]:
+        cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
+        page = (await gateway.client.get("/v1/memories", params={"limit": 100, **cursor})).json()
+        memories += page["results"]
+    return memories

@@ -25,9 +25,11 @@ SETTINGS = {"llm_model": "m", "job_max_attempts": MAX_ATTEMPTS, "job_backoff": 0
 
 
 @pytest.fixture
-def open_gateway(make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str) -> Open:
+def open_gateway(
+    make_settings: Callable[..., config.Settings], database: dict[str, str], models: ModelServer, tenant: str
+) -> Open:
     """Return a function that opens gateways on one database of the test's own: pauses are for all tenants."""
-    first = make_settings(apart=True, llm_base_url=models.url, **SETTINGS)
+    first = make_settings(**database, llm_base_url=models.url, **SETTINGS)
 
     @asynccontextmanager
     async def open_with(**changes: Any) -> AsyncIterator[Gateway]:

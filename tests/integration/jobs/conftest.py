@@ -19,6 +19,7 @@ from shared.jobs.table import job
 from shared.platform.resources import Resources, open_resources
 from shared.search.index import generations
 from shared.search.index.generations import Generation
+from tests.databases import empty_tables
 
 LEASE, ATTEMPTS = 60.0, 5
 
@@ -115,7 +116,10 @@ class JobQueue:
 
 
 @pytest.fixture
-async def queue(make_settings: Callable[..., config.Settings]) -> AsyncIterator[JobQueue]:
-    """An empty queue."""
-    async with open_resources(make_settings(apart=True)) as resources:
+async def queue(
+    make_settings: Callable[..., config.Settings], database: dict[str, str]
+) -> AsyncIterator[JobQueue]:
+    """An empty queue, for no index."""
+    await empty_tables(database["postgres_url"], "index_generation")
+    async with open_resources(make_settings(**database)) as resources:
         yield JobQueue(resources)

@@ -22,8 +22,10 @@ INTERVAL = 60.0
 
 
 @pytest.fixture
-async def resources(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Resources]:
-    async with open_resources(make_settings(apart=True, model_probe_interval=INTERVAL)) as opened:
+async def resources(
+    make_settings: Callable[..., config.Settings], database: dict[str, str]
+) -> AsyncIterator[Resources]:
+    async with open_resources(make_settings(**database, model_probe_interval=INTERVAL)) as opened:
         yield opened
 
 

@@ -21,13 +21,14 @@ from tests.standins.wire import Behaviour
 )
 async def test_a_model_that_is_away_and_one_that_refuses_have_different_codes(
     make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
     models: ModelServer,
     tenant: str,
     behaviour: Behaviour,
     reason_code: list[str],
 ) -> None:
     models.chat_default = behaviour
-    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_backoff=60)
+    settings = make_settings(**database, llm_base_url=models.url, llm_model="m", job_backoff=60)
     async with running_gateway(settings, tenant) as gateway:
         saved = await gateway.client.post("/v1/memories", json={"content": "Ada lives in Lyon."})
         assert saved.status_code == 201, saved.text

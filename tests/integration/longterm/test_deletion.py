@@ -22,11 +22,11 @@ FACT, OTHER = "Ada likes trains.", "Bob likes ferries."
 
 @pytest.fixture
 async def model_gateway(
-    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings], database: dict[str, str], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
     """Yield a gateway with a language model that enriches memories, and an embedding model."""
     endpoints = {"embedding_base_url": models.url, "embedding_model": "e", "embedding_dimension": 64}
-    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", **endpoints)
+    settings = make_settings(**database, llm_base_url=models.url, llm_model="m", **endpoints)
     async with running_gateway(settings, tenant) as gateway:
         yield gateway
 

@@ -20,11 +20,11 @@ TRAIN, FERRY = "Ada likes travelling by train", "Bob likes travelling by ferry"
 
 @pytest.fixture
 async def embedding_gateway(
-    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings], database: dict[str, str], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
     """Yield a gateway with an embedding model, and two memories with their embeddings."""
     settings = make_settings(
-        apart=True, embedding_base_url=models.url, embedding_model="m", query_embedding_timeout=0.5
+        **database, embedding_base_url=models.url, embedding_model="m", query_embedding_timeout=0.5
     )
     async with running_gateway(settings, tenant) as gateway:
         agent = Agent(gateway.client, tenant)

@@ -33,13 +33,15 @@ Serve = Callable[..., Any]
 
 
 @pytest.fixture
-def serve(make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str) -> Serve:
+def serve(
+    make_settings: Callable[..., config.Settings], database: dict[str, str], models: ModelServer, tenant: str
+) -> Serve:
     """Return a gateway with a model that finds no fact."""
     models.chat_default = propose()
 
     @asynccontextmanager
     async def make(**changes: Any) -> AsyncIterator[Talker]:
-        settings = make_settings(apart=True, **{"llm_base_url": models.url, "llm_model": "m"} | changes)
+        settings = make_settings(**database, **{"llm_base_url": models.url, "llm_model": "m"} | changes)
         async with running_gateway(settings, tenant) as served:
             yield Talker(served)
 

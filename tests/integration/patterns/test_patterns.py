@@ -11,6 +11,7 @@ from sqlalchemy import text
 from shared.foundation import config
 from tests.agent import Agent, Json
 from tests.conftest import Gateway, running_gateway
+from tests.databases import empty_tables
 from tests.integration.playbooks.conftest import QUERY, record
 from workers.sweep.sweep import sweep_once
 
@@ -24,9 +25,12 @@ PATTERN = {
 
 
 @pytest.fixture
-async def apart(make_settings: Callable[..., config.Settings]) -> AsyncIterator[Gateway]:
-    """A gateway that shares a database with nobody else."""
-    async with running_gateway(make_settings(apart=True), TENANTS[0]) as gateway:
+async def apart(
+    make_settings: Callable[..., config.Settings], database: dict[str, str]
+) -> AsyncIterator[Gateway]:
+    """A gateway in whose database nobody has a playbook or has consented."""
+    await empty_tables(database["postgres_url"], "playbook", "pattern_consent")
+    async with running_gateway(make_settings(**database), TENANTS[0]) as gateway:
         yield gateway
 
 
@@ -139,19 +143,16 @@ async def test_another_order_of_tools_is_another_pattern(agents: list[Agent]) ->
 
 
 async def test_the_processes_read_no_playbook_of_another_tenant_but_through_the_function(
-    make_settings: Callable[..., config.Settings],
+    agents: list[Agent], apart: Gateway
 ) -> None:
     """The function is the only way out, and it returns four columns: no text, no parameter and no name."""
-    async with running_gateway(make_settings(apart=True), "reader") as gateway:
-        async with await gateway.new_client("sharer") as client:
-            sharer = Agent(client, "sharer")
-            await record(sharer)
-            await consent(sharer)
-        async with gateway.resources.postgres.for_tenant("reader") as connection:
-            assert await connection.scalar(text("SELECT count(*) FROM playbook")) == 0
-            assert await connection.scalar(text("SELECT count(*) FROM pattern_consent")) == 0
-            columns = (await connection.execute(text("SELECT * FROM shared_patterns(NULL)"))).keys()
-            assert list(columns) == ["flow_dact", "tool_ids", "outcome", "count"]
+    await record(agents[0])
+    await consent(agents[0])
+    async with apart.resources.postgres.for_tenant(TENANTS[1]) as connection:
+        assert await connection.scalar(text("SELECT count(*) FROM playbook")) == 0
+        assert await connection.scalar(text("SELECT count(*) FROM pattern_consent")) == 0
+        columns = (await connection.execute(text("SELECT * FROM shared_patterns(NULL)"))).keys()
+        assert list(columns) == ["flow_dact", "tool_ids", "outcome", "count"]
 
 
 @pytest.mark.parametrize("rights", [["read", "write"], ["read"]])

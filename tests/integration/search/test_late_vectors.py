@@ -22,10 +22,10 @@ def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def gateway(
-    make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings], database: dict[str, str], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
     """A gateway with an embedder and a database of its own, because these tests claim jobs."""
-    settings = make_settings(apart=True, embedding_base_url=models.url, embedding_model="m", job_backoff=0.01)
+    settings = make_settings(**database, embedding_base_url=models.url, embedding_model="m", job_backoff=0.01)
     async with running_gateway(settings, tenant) as gateway:
         yield gateway
 

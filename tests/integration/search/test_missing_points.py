@@ -18,9 +18,11 @@ TEXT = "The heron nests by the weir."
 
 
 @pytest.fixture
-async def gateway(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Gateway]:
+async def gateway(
+    make_settings: Callable[..., config.Settings], database: dict[str, str], tenant: str
+) -> AsyncIterator[Gateway]:
     """A gateway with a database of its own, because these tests claim jobs."""
-    async with running_gateway(make_settings(apart=True), tenant) as gateway:
+    async with running_gateway(make_settings(**database), tenant) as gateway:
         yield gateway
 
 

@@ -7,6 +7,7 @@ from tests.agent import Agent
 from tests.conftest import Gateway
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.skills.conftest import BREAD, URL, found_names, get, import_zip, load, new_scope, put
+from tests.second_gateway import beside
 from tests.skill_archives import skill_text, zip_of
 from tests.state import StateInspector
 
@@ -152,18 +153,16 @@ async def test_to_read_a_skill_is_no_use_and_a_key_that_only_reads_leaves_no_tra
 
 
 async def test_one_skill_too_many_is_refused_and_an_existing_one_can_be_replaced(
-    gateway: Gateway, agent: Agent
+    gateway: Gateway,
 ) -> None:
     scope = new_scope()
-    settings = gateway.resources.settings
-    assert settings.skill_max_per_scope == 500
-    names = [f"s{n}" for n in range(50)]
-    for part in range(10):
-        files = {f"p{part}-{name}/SKILL.md": skill_text(f"p{part}-{name}") for name in names}
-        await import_zip(agent, zip_of(dict(files)), **scope)
-    refused = await agent.client.put(f"{URL}/one-more", json=BREAD | scope)
-    assert (refused.status_code, "500" in refused.text) == (HTTPStatus.CONFLICT, True), refused.text
-    await put(agent, "p0-s0", **scope)
+    assert gateway.resources.settings.skill_max_per_scope == 500
+    async with beside(gateway, skill_max_per_scope=20) as agent:
+        names = [f"s{n}" for n in range(20)]
+        await import_zip(agent, zip_of({f"{name}/SKILL.md": skill_text(name) for name in names}), **scope)
+        refused = await agent.client.put(f"{URL}/one-more", json=BREAD | scope)
+        assert (refused.status_code, "20" in refused.text) == (HTTPStatus.CONFLICT, True), refused.text
+        await put(agent, "s0", **scope)
 
 
 async def test_a_deleted_skill_leaves_no_copy(

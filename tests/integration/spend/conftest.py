@@ -28,6 +28,7 @@ cached = 0.5
 input = 0.1
 """
 TENANT = "/v1/budgets/tenant"
+SCOPE = {"agent_id": "support", "user_id": "ada"}
 BOUND = Usage(600_000, 200_000)  # 1 USD at the prices of `m`
 M = {"input": Decimal(1), "output": Decimal(2), "cached": Decimal("0.5")}
 
@@ -50,11 +51,15 @@ async def priced_gateway(
 
 @pytest.fixture
 async def gateway_with_model(
-    make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
+    prices: Path,
+    models: ModelServer,
+    tenant: str,
 ) -> AsyncIterator[Gateway]:
     """Start a gateway with a language model and without embeddings."""
     settings = make_settings(
-        apart=True,
+        **database,
         prices_file=prices,
         llm_base_url=models.url,
         llm_model="m",
@@ -67,11 +72,18 @@ async def gateway_with_model(
 
 @pytest.fixture
 async def gateway_with_embedder(
-    make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
+    prices: Path,
+    models: ModelServer,
+    tenant: str,
 ) -> AsyncIterator[Gateway]:
-    """Start a gateway with embeddings and without a language model, with its own index generations."""
+    """Start a gateway with embeddings and without a language model.
+
+    No other gateway of its module may use the index without embeddings.
+    """
     settings = make_settings(
-        apart=True,
+        **database,
         prices_file=prices,
         embedding_base_url=models.url,
         embedding_model="e",
@@ -95,6 +107,10 @@ async def json_of(call: Any, status: int = 200) -> dict[str, Any]:
     assert response.status_code == status, response.text
     body: dict[str, Any] = orjson.loads(response.content)
     return body
+
+
+async def save(gateway: Gateway, content: str = "Ada said she lives in Lyon", **more: Any) -> dict[str, Any]:
+    return await json_of(gateway.client.post("/v1/memories", json={"content": content, **SCOPE, **more}), 201)
 
 
 async def report(gateway: Gateway, *groups: str, **filters: str) -> list[dict[str, Any]]:

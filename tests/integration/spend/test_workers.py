@@ -12,7 +12,7 @@ from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.dreams.conftest import merge_reply, run_dream, save_memories
-from tests.integration.spend.conftest import json_of, metric, money, report
+from tests.integration.spend.conftest import SCOPE, json_of, metric, money, report, save, set_budget
 from tests.standins.behaviours import (
     Drop,
     EmptyChoices,
@@ -20,30 +20,19 @@ from tests.standins.behaviours import (
     Hang,
     Reply,
     Status,
-    Vectors,
-    WrongCount,
     usage,
 )
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour
 from workers.sweep.sweep import sweep_once
 
-SCOPE = {"agent_id": "support", "user_id": "ada"}
 USED = usage(prompt=1200, completion=80, cached=1024)
 COST = Decimal("0.000848")
 ITEMS = json.dumps([{"content": "Ada lives in Lyon."}])
 
 
-async def _save(gateway: Gateway, content: str = "Ada said she lives in Lyon", **more: Any) -> dict[str, Any]:
-    return await json_of(gateway.client.post("/v1/memories", json={"content": content, **SCOPE, **more}), 201)
-
-
 async def _memory(gateway: Gateway, memory_id: str) -> dict[str, Any]:
     return await json_of(gateway.client.get(f"/v1/memories/{memory_id}"))
-
-
-async def _budget(gateway: Gateway, scope: str = "tenant", **limits: Any) -> None:
-    await json_of(gateway.client.put(f"/v1/budgets/{scope}", json={"period": "day", **limits}))
 
 
 async def _balance(gateway: Gateway) -> dict[str, Any]:
@@ -57,7 +46,7 @@ async def test_sd2_an_enrichment_is_charged_to_its_scope_and_purpose(
     cost_before = await metric(
         gateway_with_model, "loci_spend_cost_usd_total", 'purpose="enrichment"', 'model="m"'
     )
-    await _save(gateway_with_model)
+    await save(gateway_with_model)
     await drain(gateway_with_model.resources)
 
     [row] = await report(gateway_with_model, "agent", "user", "session", "purpose", "model")
@@ -82,8 +71,8 @@ async def test_sd2_an_enrichment_is_charged_to_its_scope_and_purpose(
 async def test_sd3_over_budget_a_memory_is_kept_raw_with_the_reason(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
-    await _budget(gateway_with_model, limit_usd="0.000001")
-    raw = await _save(gateway_with_model)
+    await set_budget(gateway_with_model, limit_usd="0.000001")
+    raw = await save(gateway_with_model)
     await drain(gateway_with_model.resources)
 
     memory = await _memory(gateway_with_model, raw["id"])
@@ -101,9 +90,9 @@ async def test_sd3_an_agents_budget_stops_that_agent_alone(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = Reply(ITEMS, usage=USED)
-    await _budget(gateway_with_model, "agent/support", limit_tokens=0)
-    stopped = await _save(gateway_with_model)
-    free = await _save(gateway_with_model, agent_id="another")
+    await set_budget(gateway_with_model, "agent/support", limit_tokens=0)
+    stopped = await save(gateway_with_model)
+    free = await save(gateway_with_model, agent_id="another")
     await drain(gateway_with_model.resources)
     assert (await _memory(gateway_with_model, stopped["id"]))["state"] == "kept-raw"
     assert (await _memory(gateway_with_model, free["id"]))["state"] == "archived"
@@ -112,6 +101,7 @@ async def test_sd3_an_agents_budget_stops_that_agent_alone(
 @pytest.mark.parametrize(("allowed", "calls"), [(False, 0), (True, 1)])
 async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_only_if_allowed(
     make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
     models: ModelServer,
     tenant: str,
     allowed: bool,  # noqa: FBT001
@@ -119,11 +109,11 @@ async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_onl
 ) -> None:
     models.chat_default = Reply(ITEMS, usage=USED)
     settings = make_settings(
-        apart=True, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
+        **database, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
     )
     async with running_gateway(settings, tenant) as gateway:
-        await _budget(gateway, limit_usd=100, allow_unpriced=allowed)
-        await _save(gateway)
+        await set_budget(gateway, limit_usd=100, allow_unpriced=allowed)
+        await save(gateway)
         await drain(gateway.resources)
         assert len(models.chat_calls) == calls
         rows = await report(gateway)
@@ -134,9 +124,9 @@ async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_onl
 async def test_sd3_a_call_that_was_refused_costs_nothing(
     gateway_with_model: Gateway, models: ModelServer, refusal: Behaviour
 ) -> None:
-    await _budget(gateway_with_model, limit_usd=1)
+    await set_budget(gateway_with_model, limit_usd=1)
     models.chat_default = refusal
-    await _save(gateway_with_model)
+    await save(gateway_with_model)
     await drain(gateway_with_model.resources)
     assert len(models.chat_calls) >= 1
     assert await report(gateway_with_model) == []
@@ -146,9 +136,9 @@ async def test_sd3_a_call_that_was_refused_costs_nothing(
 async def test_sd3_a_call_to_an_unreachable_endpoint_costs_nothing(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
-    await _budget(gateway_with_model, limit_usd=1)
+    await set_budget(gateway_with_model, limit_usd=1)
     models.stop()
-    await _save(gateway_with_model)
+    await save(gateway_with_model)
     await drain(gateway_with_model.resources)
     assert await report(gateway_with_model) == []
     assert (await _balance(gateway_with_model))["reserved_tokens"] == 0
@@ -161,10 +151,10 @@ async def test_sd3_a_call_to_an_unreachable_endpoint_costs_nothing(
 async def test_sd3_a_call_without_reported_usage_is_charged_at_its_upper_bound(
     gateway_with_model: Gateway, models: ModelServer, behaviour: Behaviour
 ) -> None:
-    await _budget(gateway_with_model, limit_usd=1)
+    await set_budget(gateway_with_model, limit_usd=1)
     models.chat_replies.append(behaviour)
     models.chat_default = Status(400)
-    await _save(gateway_with_model)
+    await save(gateway_with_model)
     await drain(gateway_with_model.resources)
 
     [row] = await report(gateway_with_model)
@@ -177,10 +167,14 @@ async def test_sd3_a_call_without_reported_usage_is_charged_at_its_upper_bound(
 
 
 async def test_sd3_a_call_that_times_out_is_charged_at_its_upper_bound(
-    make_settings: Callable[..., config.Settings], prices: Path, models: ModelServer, tenant: str
+    make_settings: Callable[..., config.Settings],
+    database: dict[str, str],
+    prices: Path,
+    models: ModelServer,
+    tenant: str,
 ) -> None:
     settings = make_settings(
-        apart=True,
+        **database,
         prices_file=prices,
         llm_base_url=models.url,
         llm_model="m",
@@ -189,7 +183,7 @@ async def test_sd3_a_call_that_times_out_is_charged_at_its_upper_bound(
     )
     models.chat_default = Hang()
     async with running_gateway(settings, tenant) as gateway:
-        await _save(gateway)
+        await save(gateway)
         await drain(gateway.resources)
         [row] = await report(gateway)
         models.stop()
@@ -200,7 +194,7 @@ async def test_sd2_an_invalid_reply_costs_what_it_reports(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = Reply("", usage=USED)
-    raw = await _save(gateway_with_model)
+    raw = await save(gateway_with_model)
     for _ in range(3):
         await drain(gateway_with_model.resources)
         await make_due(gateway_with_model.resources)
@@ -214,89 +208,11 @@ async def test_sd2_a_reply_without_a_choice_costs_what_it_reports(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = EmptyChoices()
-    await _save(gateway_with_model)
+    await save(gateway_with_model)
     await drain(gateway_with_model.resources)
     [row] = await report(gateway_with_model)
     assert row["estimated"] == 0
     assert row["input_tokens"] == row["charges"] * len(models.chat_calls[0].prompt.split())
-
-
-async def test_sd2_the_cost_of_one_embedding_call_is_split_between_its_payers(
-    gateway_with_embedder: Gateway, models: ModelServer
-) -> None:
-    """The payers are of two tenants and two users; the shares are proportional to their texts."""
-    texts = {"ada": "lorem " * 100, "bob": "ipsum " * 300}
-    for user, text in texts.items():
-        await _save(gateway_with_embedder, text, user_id=user)
-    async with await gateway_with_embedder.new_client(f"{gateway_with_embedder.tenant}-2") as other:
-        body = {"content": "dolor " * 200, **SCOPE}
-        await json_of(other.post("/v1/memories", json=body), 201)
-        await drain(gateway_with_embedder.resources)
-        tokens = {
-            row["user_id"]: row["input_tokens"]
-            for row in await report(gateway_with_embedder, "user", "purpose")
-        }
-        other_tokens = (await json_of(other.get("/v1/spend")))["results"][0]["input_tokens"]
-
-    sent = [text for call in models.embedding_calls for text in call.texts]
-    assert tokens["ada"] + tokens["bob"] + other_tokens == sum(len(text.split()) for text in sent)
-    assert len(models.embedding_calls) == 1
-    assert tokens["bob"] / tokens["ada"] == pytest.approx(3, rel=0.1)
-    assert other_tokens / tokens["ada"] == pytest.approx(2, rel=0.1)
-
-
-async def test_sd3_over_budget_an_embedding_is_delayed_until_the_next_window_with_the_reason(
-    gateway_with_embedder: Gateway, models: ModelServer
-) -> None:
-    await _budget(gateway_with_embedder, limit_tokens=3)
-    memory = await _save(gateway_with_embedder)
-    async with await gateway_with_embedder.new_client(f"{gateway_with_embedder.tenant}-2") as other:
-        await json_of(other.post("/v1/memories", json={"content": "a fact of another tenant"}), 201)
-        await drain(gateway_with_embedder.resources)
-        assert (await json_of(other.get("/v1/status")))["pending"]["embedding"] == 0
-
-    status = await json_of(gateway_with_embedder.client.get("/v1/status"))
-    assert status["pending"]["embedding"] == 1
-    assert status["delayed"][0]["stage"] == "embedding"
-    assert status["delayed"][0]["reason"].startswith("over budget 'tenant' per day")
-    assert [text for call in models.embedding_calls for text in call.texts] == ["a fact of another tenant"]
-    page = await json_of(
-        gateway_with_embedder.client.post("/v1/memories/search", json={"query": "Lyon", **SCOPE})
-    )
-    assert [result["id"] for result in page["results"]] == [memory["id"]]
-
-    # When the budget is raised, the job does not wait for the next window.
-    await _budget(gateway_with_embedder, limit_tokens=10_000)
-    await drain(gateway_with_embedder.resources)
-    status = await json_of(gateway_with_embedder.client.get("/v1/status"))
-    assert (status["pending"]["embedding"], status["delayed"]) == (0, [])
-
-
-async def test_sd3_records_of_a_batch_whose_agent_has_budget_get_their_vectors(
-    gateway_with_embedder: Gateway,
-) -> None:
-    await _budget(gateway_with_embedder, "agent/support", limit_tokens=3)
-    await _save(gateway_with_embedder, "waits for its vector")
-    await _save(gateway_with_embedder, "has its vector", agent_id="another")
-    await drain(gateway_with_embedder.resources)
-    assert (await json_of(gateway_with_embedder.client.get("/v1/status")))["pending"]["embedding"] == 1
-    assert [row["agent_id"] for row in await report(gateway_with_embedder, "agent")] == ["another"]
-
-
-@pytest.mark.parametrize(("failure", "estimated"), [(Status(503), 0), (WrongCount(), 0), (Drop(), 1)])
-async def test_sd3_a_failed_embedding_call_is_booked_as_far_as_it_is_known(
-    gateway_with_embedder: Gateway, models: ModelServer, failure: Behaviour, estimated: int
-) -> None:
-    models.embedding_replies.append(failure)
-    await _save(gateway_with_embedder)
-    await drain(gateway_with_embedder.resources)
-    models.embedding_default = Vectors()
-    await make_due(gateway_with_embedder.resources)
-    await drain(gateway_with_embedder.resources)
-    assert (await json_of(gateway_with_embedder.client.get("/v1/status")))["pending"]["embedding"] == 0
-    [row] = await report(gateway_with_embedder)
-    has_usage = isinstance(failure, WrongCount)  # it replied, and reported its usage
-    assert (row["charges"], row["estimated"]) == (1 + estimated + has_usage, estimated)
 
 
 async def test_dr7_a_dream_pass_reports_its_model_its_tokens_and_its_cost(
@@ -332,7 +248,7 @@ async def test_sd3_over_budget_a_dream_pass_is_skipped_and_the_next_one_begins(
         ),
         201,
     )
-    await _budget(gateway_with_model, "purpose/consolidate", limit_usd=0)
+    await set_budget(gateway_with_model, "purpose/consolidate", limit_usd=0)
 
     run = await run_dream(gateway_with_model, passes=["deduplicate", "consolidate"])
 
@@ -348,7 +264,7 @@ async def test_sd3_many_enrichments_at_once_stay_within_the_budget(
     gateway_with_model: Gateway, models: ModelServer
 ) -> None:
     models.chat_default = Reply("[]", usage=usage(prompt=1000, completion=100))
-    await _budget(gateway_with_model, limit_tokens=20_000)
+    await set_budget(gateway_with_model, limit_tokens=20_000)
     body = {"memories": [{"content": f"Fact {n} of many", **SCOPE} for n in range(30)]}
     await json_of(gateway_with_model.client.post("/v1/memories/batch", json=body), 201)
     await drain(gateway_with_model.resources)

@@ -12,7 +12,7 @@ from tests.badinput import problem
 from tests.conftest import Gateway, running_gateway
 from tests.integration.state.conftest import STORE_TYPES, OpenSession, SessionClient
 
-_MAX_KEYS = 200
+_MAX_KEYS = 20
 
 VALUES: list[tuple[Any, str]] = [
     (True, "bool"),
@@ -108,7 +108,16 @@ async def test_the_list_of_keys_is_read_page_by_page(session: SessionClient) -> 
     assert values == list(range(7))
 
 
-async def test_over_the_maximum_the_key_written_least_recently_is_deleted(session: SessionClient) -> None:
+@pytest.mark.parametrize("store_type", STORE_TYPES)
+async def test_over_the_maximum_the_key_written_least_recently_is_deleted(
+    make_settings: Any, tenant: str, open_session: OpenSession, store_type: str
+) -> None:
+    assert make_settings().session_max_keys == 200
+    async with running_gateway(make_settings(session_max_keys=_MAX_KEYS), tenant) as gateway:
+        await _exceed_the_maximum(await open_session(gateway, store_type))
+
+
+async def _exceed_the_maximum(session: SessionClient) -> None:
     for position in range(_MAX_KEYS):
         await session.set(f"k{position}", position)
     await session.set("k0", "again")

@@ -9,12 +9,13 @@ from shared.conversation.sessions.state import open_state
 from shared.conversation.state.types import TranscriptDraft
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
+from shared.platform.resources import open_resources
 from tests import transcript_reader
 from tests.badinput import problem
 from tests.conftest import Gateway
 from tests.integration.state.conftest import SessionClient
 
-_MAX_ENTRIES = 500
+_MAX_ENTRIES = 20
 
 
 async def _add_entry(session: SessionClient, content: str, **fields: Any) -> Any:
@@ -46,8 +47,16 @@ async def test_last_limits_the_list_to_the_newest_entries(session: SessionClient
 
 
 async def test_over_the_maximum_the_oldest_entries_are_deleted(session: SessionClient) -> None:
-    resources, caller = session.gateway.resources, Caller("k", session.gateway.tenant, frozenset({"write"}))
-    async with open_state(resources, caller, session.id, write=True) as store:
+    usual, caller = (
+        session.gateway.resources.settings,
+        Caller("k", session.gateway.tenant, frozenset({"write"})),
+    )
+    assert usual.session_max_transcript_entries == 500
+    few = usual.model_copy(update={"session_max_transcript_entries": _MAX_ENTRIES})
+    async with (
+        open_resources(few) as resources,
+        open_state(resources, caller, session.id, write=True) as store,
+    ):
         for position in range(_MAX_ENTRIES + 2):
             await store.append(TranscriptDraft(Role.USER, f"e{position}"))
     assert await _contents(session) == [f"e{position}" for position in range(2, _MAX_ENTRIES + 2)]
