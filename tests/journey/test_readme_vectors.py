@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.local import ports
-from tests.conftest import Stores
-from tests.journey.stack import fork_stack
-from tests.process_pool import ProcessPool
+from tests.journey.stack import run_stack
 from tests.standins.embedding_endpoint import EmbeddingEndpoint
 
 REPOSITORY = Path(__file__).parents[2]
@@ -52,18 +50,18 @@ def url() -> Iterator[str]:
         yield lines["url"].replace(lines["port"], str(port))
 
 
-def test_the_readme_names_the_port_that_the_command_listens_on(process_pool: ProcessPool) -> None:
+def test_the_readme_names_the_port_that_the_command_listens_on() -> None:
     lines = _LINES.search((REPOSITORY / "README.md").read_text())
     assert lines is not None
-    described = process_pool.loci(lines["command"], "--help")
-    assert described.returncode == 0, described.stderr
+    command = [sys.executable, "-m", "services.cli", lines["command"], "--help"]
+    described = subprocess.run(command, capture_output=True, text=True, check=True)
     assert f" {lines['port']};" in described.stdout
 
 
 async def test_the_commands_and_the_variable_of_the_readme_give_real_vectors(
-    url: str, process_pool: ProcessPool, stores: Stores, tmp_path: Path
+    url: str, tmp_path: Path
 ) -> None:
-    with fork_stack(process_pool, stores, tmp_path, "work", "beat", embedding_base_url=url) as stack:
+    with run_stack(tmp_path, without=("flower",), embedding_base_url=url) as stack:
         async with stack.agent() as agent:
             await agent.save("Ada prefers trains to planes.")
             await agent.wait_until_idle()
