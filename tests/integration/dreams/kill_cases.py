@@ -8,7 +8,6 @@ from tests.conftest import Gateway
 from tests.integration.dreams.conftest import live, merge_reply, save_memories
 from tests.integration.mining.conftest import JUNE, MARCH, Talker, fact, propose
 from tests.integration.mining.home import AARHUS, ODENSE
-from tests.long_form import in_long_form
 from tests.standins.models import ModelServer
 
 KITE = "The user has a kite."
@@ -83,14 +82,8 @@ CASES = {
         ("deduplicate", "consolidate"),
         ("skipped", "done"),
         ("archived", "archived", "archived", "created"),
-        in_long_form(4, otherwise=7),
+        4,
         _merge,
     ),
-    "mine a session": KillCase(
-        ("mine_facts",),
-        ("done",),
-        ("closed", "created", "reinforced"),
-        in_long_form(5, otherwise=7),
-        _mine,
-    ),
+    "mine a session": KillCase(("mine_facts",), ("done",), ("closed", "created", "reinforced"), 5, _mine),
 }
