@@ -10,8 +10,6 @@ import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.context import assemble, blocks, queries, recheck
 from shared.context.gather import gather
 from shared.context.queries import SessionInputs
@@ -33,6 +31,7 @@ from shared.conversation.turns.turn import SkillPart, Turn, TurnDraft, turn_key_
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.jobs.job import Job
 from shared.memory.pinned import queries as pinned_queries
 from shared.memory.skills import use_queries
@@ -54,11 +53,11 @@ async def build_context(
     Raises errors.NotFound if the caller sees no such session.
     """
     started = time.perf_counter()
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        stored_response = await find_stored(connection, caller.tenant, key)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        stored_response = await find_stored(tx, key)
         if stored_response is None:
-            session = await get_session(connection, resources.settings, caller, session_id)
-            found = await queries.read_session_inputs(connection, session)
+            session = await get_session(tx, resources.settings, caller, session_id)
+            found = await queries.read_session_inputs(tx, session)
     if stored_response is not None:
         return await _repeat(resources, caller.tenant, session_id, stored_response)
     options = request.options.or_else(caller, ContextOptions.from_json(found.options))
@@ -111,35 +110,35 @@ async def _record(
     started: float,
 ) -> _Recorded:
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as idempotent_request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as idempotent_request,
     ):
         if idempotent_request.stored is not None:
             return _Recorded(idempotent_request.stored, gathered_session, None, [])
-        await recheck.lock_sessions(connection, gathered_session, inputs)
-        session = await get_session(connection, resources.settings, caller, gathered_session.id, lock=True)
+        await recheck.lock_sessions(tx, gathered_session, inputs)
+        session = await get_session(tx, resources.settings, caller, gathered_session.id, lock=True)
         if session.log_state != gathered_session.log_state:
-            await _reload_turns(resources, connection, session, inputs)
+            await _reload_turns(resources, tx, session, inputs)
         expires_at = None
         if key is not None:
-            expires_at = await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
-        await recheck.leave_out_deleted(connection, session, inputs)
+            expires_at = await recheck.leave_out_deleted_entries(resources, tx, session, inputs)
+        await recheck.leave_out_deleted(tx, session, inputs)
         has_budget = request.max_tokens is not None
         await recheck.leave_out_deleted_skills(
-            connection, session, inputs, lock_replayed=key is not None, has_budget=has_budget
+            tx, inputs, lock_replayed=key is not None, has_budget=has_budget
         )
         if key is not None:
-            inputs.core = blocks.core(await pinned_queries.lock_core(connection, session.scope))
-            await recheck.leave_out_deleted_triples(connection, session, inputs)
+            inputs.core = blocks.core(await pinned_queries.lock_core(tx, session.scope))
+            await recheck.leave_out_deleted_triples(tx, inputs)
         context = assemble.assemble(inputs, request)
         turns, jobs = await append.insert_turns(
-            connection, resources.settings, session, [_to_draft(request, context)]
+            tx, resources.settings, session, [_to_draft(request, context)]
         )
         versions = {result.memory.id: result.memory.content_version for result in context.new_memories}
-        await turn_queries.save_recalled(connection, session, turns[0].seq, versions)
+        await turn_queries.save_recalled(tx, session, turns[0].seq, versions)
         shown_ids = [line.id for line in context.lines if line.skill_part is SkillPart.CONTENT]
-        await use_queries.note_use(connection, session.tenant, shown_ids, session.id, UsedBy.CONTEXT)
-        await append.notify_dreams(connection, resources.settings, session, turns)
+        await use_queries.note_use(tx, shown_ids, session.id, UsedBy.CONTEXT)
+        await append.notify_dreams(tx, resources.settings, session, turns)
         response = _to_response(request, inputs, context, started) | {"seq": turns[0].seq}
         ids = [] if key is None else _ids_in_response(inputs, context)
         record_ids = [session.id, turns[0].record_id, *ids]
@@ -150,16 +149,16 @@ async def _record(
 
 
 async def _reload_turns(
-    resources: Resources, connection: AsyncConnection, session: Session, inputs: ContextInputs
+    resources: Resources, tx: Transaction, session: Session, inputs: ContextInputs
 ) -> None:
     is_first = session.turn_count == 0
     if is_first and not inputs.first_turn and not inputs.results:
         raise _IsFirstNow
     inputs.first_turn = is_first
     count = window_start.max_replayed(resources.settings, session)
-    turns = await turn_queries.list_last(connection, session.tenant, session.id, count)
+    turns = await turn_queries.list_last(tx, session.id, count)
     inputs.turns = window_start.within(session, turns)
-    found = await queries.read_session_inputs(connection, session)
+    found = await queries.read_session_inputs(tx, session)
     inputs.recalled_before = found.recalled_before
     _add_summary(resources, inputs, found)
 

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
+from shared.infra.transaction import Transaction
 from shared.jobs.job import Job
 from shared.lifecycle import closed_facts, deletion, removal
 from shared.lifecycle.deletion import Deletion
@@ -65,23 +64,23 @@ class _Followers:
     jobs: list[Job] = field(default_factory=list)
     rest: Removal | None = None
 
-    async def follow(self, connection: AsyncConnection, before: Memory, after: Memory) -> None:
+    async def follow(self, tx: Transaction, before: Memory, after: Memory) -> None:
         """Rewrite what was learnt with a memory; delete it if the text is too long for a rule.
 
         What the graph says because of it holds as long as the memory does.
         """
-        await closed_facts.follow(connection, before, after)
+        await closed_facts.follow(tx, before, after)
         if after.content == before.content:
             return
         if len(after.content) <= MAX_DESCRIPTION:
-            self.rewritten = await learnt.rewrite(connection, after)
-            self.jobs = await write.enqueue(connection, self.rewritten, delay=WRITE_THROUGH_SECONDS)
+            self.rewritten = await learnt.rewrite(tx, after)
+            self.jobs = await write.enqueue(tx, self.rewritten, delay=WRITE_THROUGH_SECONDS)
             return
-        descriptions = await preference_queries.lock_of(connection, after.tenant, Subject.MEMORY, [after.id])
+        descriptions = await preference_queries.lock_of(tx, Subject.MEMORY, [after.id])
         if descriptions:
             rows = Deletion(after.tenant)
-            await deletion.add_preferences(connection, rows, descriptions)
-            _, self.rest = await deletion.carry_out(connection, rows)
+            await deletion.add_preferences(tx, rows, descriptions)
+            _, self.rest = await deletion.carry_out(tx, rows)
 
     async def finish(self, resources: Resources) -> None:
         """Index what was rewritten, and remove what was deleted."""

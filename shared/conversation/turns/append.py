@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.feedback import detect
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.report import UserText
@@ -26,6 +24,7 @@ from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule, index_jobs, mining_schedule
 from shared.jobs.job import Job
 from shared.platform.auth import rights
@@ -79,16 +78,16 @@ async def _commit(
     rejected: Mapping[int, JsonObject],
 ) -> _Stored:
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return _Stored(list(request.stored))
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        turns, jobs = await insert_turns(connection, resources.settings, session, drafts)
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        turns, jobs = await insert_turns(tx, resources.settings, session, drafts)
         usages = _reported_usages(turns, drafts)
-        await session_usage.record_usage(connection, resources.settings, session, usages)
-        await notify_dreams(connection, resources.settings, session, turns)
+        await session_usage.record_usage(tx, resources.settings, session, usages)
+        await notify_dreams(tx, resources.settings, session, turns)
         appended = [{"seq": turn.seq, "version": turn.version} for turn in turns]
         response = batch_results.merge_results(appended, rejected)
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
@@ -115,7 +114,7 @@ def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list
 
 
 async def insert_turns(
-    connection: AsyncConnection,
+    tx: Transaction,
     settings: Settings,
     session: Session,
     drafts: Sequence[TurnDraft],
@@ -129,30 +128,28 @@ async def insert_turns(
     """
     if not drafts:
         return [], []
-    first_seq = await session_queries.reserve_seqs(connection, session, len(drafts))
-    turns = await queries.insert_rows(connection, session, first_seq, drafts)
-    await window_start.move(connection, settings, session, turns, is_activity=is_activity)
+    first_seq = await session_queries.reserve_seqs(tx, session, len(drafts))
+    turns = await queries.insert_rows(tx, session, first_seq, drafts)
+    await window_start.move(tx, settings, session, turns, is_activity=is_activity)
     versions = {turn.record_id: turn.version for turn in turns}
     jobs = await index_jobs.enqueue_index_jobs(
-        connection, session.tenant, RecordKind.TURN, versions, delay=WRITE_THROUGH_SECONDS
+        tx, session.tenant, RecordKind.TURN, versions, delay=WRITE_THROUGH_SECONDS
     )
     return turns, jobs
 
 
-async def notify_dreams(
-    connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
-) -> None:
+async def notify_dreams(tx: Transaction, settings: Settings, session: Session, turns: Sequence[Turn]) -> None:
     """Schedule what reads new turns of the session's scope, and store a signal for each correction."""
     if not turns:
         return
-    await dream_schedule.schedule_dream(connection, settings, session.scope)
-    await dream_schedule.schedule_evaluation(connection, settings, session.scope)
+    await dream_schedule.schedule_dream(tx, settings, session.scope)
+    await dream_schedule.schedule_evaluation(tx, settings, session.scope)
     if session.kind is SessionKind.SESSION:
-        await mining_schedule.count_turns(connection, settings, session.scope, len(turns))
-    await feedback_report.note_corrections(connection, session, await _user_texts(connection, session, turns))
+        await mining_schedule.count_turns(tx, settings, session.scope, len(turns))
+    await feedback_report.note_corrections(tx, session, await _user_texts(tx, session, turns))
 
 
-async def _user_texts(connection: AsyncConnection, session: Session, turns: Sequence[Turn]) -> list[UserText]:
+async def _user_texts(tx: Transaction, session: Session, turns: Sequence[Turn]) -> list[UserText]:
     """Return the texts of the user's turns, each with the assistant's text before it where that matters."""
     texts: list[UserText] = []
     for position, turn in enumerate(turns):
@@ -164,16 +161,16 @@ async def _user_texts(connection: AsyncConnection, session: Session, turns: Sequ
             if before.role is Role.ASSISTANT:
                 text = text._replace(previous=before.content, previous_seq=before.seq)
         elif turn.seq > 1:
-            text = await _with_stored_previous(connection, session, text)
+            text = await _with_stored_previous(tx, session, text)
         texts.append(text)
     return texts
 
 
-async def _with_stored_previous(connection: AsyncConnection, session: Session, text: UserText) -> UserText:
+async def _with_stored_previous(tx: Transaction, session: Session, text: UserText) -> UserText:
     """Return a user's text with the assistant's before it, or with its likelihood if that doesn't matter."""
     own_score = detect.score(text.content)
     if detect.needs_previous(text.content, own_score):
-        found = await queries.assistant_text_before(connection, session, text.seq)
+        found = await queries.assistant_text_before(tx, session, text.seq)
         if found is not None:
             return text._replace(previous_seq=found[0], previous=found[1])
     return text._replace(likelihood=own_score)

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad import queries as scratchpad_queries
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.sessions import queries as session_queries
@@ -18,6 +16,7 @@ from shared.dreams.promotion.promotion import Promotion, PromotionTarget, Promot
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.memory.business_context import write as business_write
 from shared.memory.longterm import index_document
 from shared.platform.auth import rights
@@ -60,14 +59,14 @@ async def promote(
     is to write business context, which the whole tenant reads.
     """
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as idempotent_request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as idempotent_request,
     ):
         stored: JsonObject | None = idempotent_request.stored
         if stored is None:
-            session = await _lock_session(connection, resources, caller, session_id, request.target)
-            carried_out = await _promote(connection, resources, caller, session, request)
-            await session_queries.renew_expiry(connection, session)
+            session = await _lock_session(tx, resources, caller, session_id, request.target)
+            carried_out = await _promote(tx, resources, caller, session, request)
+            await session_queries.renew_expiry(tx, session)
             response = carried_out.promotion.model_dump(mode="json")
             await idempotent_request.store(response, record_ids=[session.id], user_id=session.user_id)
     if stored is not None:
@@ -81,17 +80,13 @@ async def promote(
 
 
 async def _lock_session(
-    connection: AsyncConnection,
-    resources: Resources,
-    caller: Caller,
-    session_id: str,
-    target: PromotionTarget | None,
+    tx: Transaction, resources: Resources, caller: Caller, session_id: str, target: PromotionTarget | None
 ) -> Session:
     """Lock what a promotion writes: the business context, if that is its target, and then the session."""
     settings = resources.settings
-    session = await get_session(connection, settings, caller, session_id)
-    await lock_target(connection, session.tenant, target_of(caller, session, target))
-    return await get_session(connection, settings, caller, session_id, lock=True)
+    session = await get_session(tx, settings, caller, session_id)
+    await lock_target(tx, target_of(caller, session, target))
+    return await get_session(tx, settings, caller, session_id, lock=True)
 
 
 def target_of(caller: Caller, session: Session, target: PromotionTarget | None) -> PromotionTarget:
@@ -103,15 +98,15 @@ def target_of(caller: Caller, session: Session, target: PromotionTarget | None) 
 
 
 async def _promote(
-    connection: AsyncConnection, resources: Resources, caller: Caller, session: Session, request: Request
+    tx: Transaction, resources: Resources, caller: Caller, session: Session, request: Request
 ) -> CarriedOut:
-    snippets = await scratchpad_queries.list_snippets(connection, session.tenant, session.id)
+    snippets = await scratchpad_queries.list_snippets(tx, session.id)
     named = _named(snippets, request.ids)
     target = target_of(caller, session, request.target)
     promotion: Promotion = await queries.add(
-        connection, session, caller.key_id, PromotionTrigger.EXPLICIT, target, reason=request.reason
+        tx, session, caller.key_id, PromotionTrigger.EXPLICIT, target, reason=request.reason
     )
-    return await carry_out(connection, resources.settings, session, promotion, named, _NOT_ASKED)
+    return await carry_out(tx, resources.settings, session, promotion, named, _NOT_ASKED)
 
 
 def _named(snippets: Sequence[Snippet], ids: Sequence[str] | None) -> list[Snippet]:

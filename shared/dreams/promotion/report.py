@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.observations import add, index_document
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
@@ -25,6 +23,7 @@ from shared.dreams.promotion.promotion import Promotion, PromotionTrigger
 from shared.foundation import errors, stages, validation
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
@@ -62,22 +61,22 @@ async def save_report(
     """
     observation_draft = draft.observation()
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         stored: JsonObject | None = request.stored
         if stored is None:
-            session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-            report, index_jobs = await add.insert(connection, session, observation_draft)
+            session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+            report, index_jobs = await add.insert(tx, session, observation_draft)
             promotion = await queries.add(
-                connection,
+                tx,
                 session,
                 caller.key_id,
                 PromotionTrigger.REPORT,
                 target_of(caller, session, None),
                 report_id=report.id,
             )
-            job = await _enqueue(connection, resources, promotion)
+            job = await _enqueue(tx, resources, promotion)
             response = _to_json(session, report, promotion)
             await request.store(response, record_ids=[session.id], user_id=session.user_id)
     if stored is not None:
@@ -96,15 +95,13 @@ def _to_json(session: Session, report: Observation, promotion: Promotion) -> Jso
     return {"title": title, "session_id": session.id, "promotion_id": promotion.id, **fields}
 
 
-async def _enqueue(connection: AsyncConnection, resources: Resources, promotion: Promotion) -> Job:
+async def _enqueue(tx: Transaction, resources: Resources, promotion: Promotion) -> Job:
     """Write down that the snippets are to be examined: by a worker now, or by the request at first."""
     delay = WRITE_THROUGH_SECONDS if resources.language_model is None else 0
     await job_queries.enqueue(
-        connection, promotion.tenant, RecordKind.PROMOTION, stages.PROMOTE, {promotion.id: 1}, delay=delay
+        tx, promotion.tenant, RecordKind.PROMOTION, stages.PROMOTE, {promotion.id: 1}, delay=delay
     )
-    return await job_queries.get_unclaimed(
-        connection, promotion.tenant, RecordKind.PROMOTION, promotion.id, stages.PROMOTE
-    )
+    return await job_queries.get_unclaimed(tx, RecordKind.PROMOTION, promotion.id, stages.PROMOTE)
 
 
 async def _begin(resources: Resources, job: Job) -> None:

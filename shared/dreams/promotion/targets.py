@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.sessions.session import Session
 from shared.dreams.promotion.promotion import PROMOTED_CATEGORY, Promotion, PromotionTrigger, SnippetOutcome
 from shared.foundation.config import Settings
 from shared.foundation.sensitive_topics import is_sensitive
+from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule
 from shared.jobs.job import Job
 from shared.memory.business_context import write as business_write
@@ -48,11 +47,7 @@ class StoredSnippets:
 
 
 async def save_memories(
-    connection: AsyncConnection,
-    settings: Settings,
-    session: Session,
-    promotion: Promotion,
-    snippets: Sequence[Snippet],
+    tx: Transaction, settings: Settings, session: Session, promotion: Promotion, snippets: Sequence[Snippet]
 ) -> StoredSnippets:
     """Save each text as a memory of the session's scope, with a preference that says the same beside it.
 
@@ -64,17 +59,17 @@ async def save_memories(
     is_asked_for = promotion.trigger is PromotionTrigger.EXPLICIT
     if not is_asked_for:
         contents = [snippet.content for snippet in snippets]
-        deleted_texts = await tombstones.find_deleted(connection, session.scope, contents)
+        deleted_texts = await tombstones.find_deleted(tx, session.scope, contents)
     allowed = [snippet for snippet in snippets if snippet.content not in deleted_texts]
     drafts = [_draft(session, promotion, snippet) for snippet in allowed]
-    saved = await save_scope(connection, session.scope, promotion.actor, drafts, can_enrich=False)
-    await dream_schedule.schedule_dream(connection, settings, session.scope)
+    saved = await save_scope(tx, session.scope, promotion.actor, drafts, can_enrich=False)
+    await dream_schedule.schedule_dream(tx, settings, session.scope)
     by_id = {snippet.id: Stored(SnippetOutcome.DELETED_BEFORE) for snippet in snippets}
     by_id |= {snippet.id: _of_memory(saved.by_position[n]) for n, snippet in enumerate(allowed)}
     promoted = {memory.id: memory for memory in saved.by_position.values()}
     learnt = [_preference(memory) for memory in promoted.values()]
     preferences, jobs = await preference_write.add_learnt(
-        connection, session.scope, learnt, delay=WRITE_THROUGH_SECONDS, is_asked_for=is_asked_for
+        tx, session.scope, learnt, delay=WRITE_THROUGH_SECONDS, is_asked_for=is_asked_for
     )
     return StoredSnippets(by_id, list(saved.changed.values()), preferences, jobs)
 
@@ -106,14 +101,13 @@ def _draft(session: Session, promotion: Promotion, snippet: Snippet) -> MemoryDr
 
 
 async def add_lines(
-    connection: AsyncConnection, session: Session, snippets: Sequence[Snippet], reasons: Mapping[str, str]
+    tx: Transaction, session: Session, snippets: Sequence[Snippet], reasons: Mapping[str, str]
 ) -> StoredSnippets:
     """Add each text as a line of the tenant's business context. `reasons` are by the ids of the snippets."""
     by_id: dict[str, Stored] = {}
     for snippet in snippets:
         line = await business_write.add_line(
-            connection,
-            session.tenant,
+            tx,
             snippet.content,
             agent_id=session.agent_id,
             user_id=session.user_id,

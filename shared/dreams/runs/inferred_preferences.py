@@ -4,8 +4,7 @@ It sets the slot that the wish is about to the wish in words, in situations like
 explicit preference nothing is inferred, because the keys of inferred ones begin with a word of their own.
 """
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.labels import INFERRED, requires_permission
 from shared.memory.longterm.memory import Memory
 from shared.memory.preferences import write
@@ -13,7 +12,7 @@ from shared.memory.preferences.preference import MAX_NAME, PreferenceOrigin
 from shared.memory.preferences.write import LearntPreference
 
 
-async def add(connection: AsyncConnection, memory: Memory, slot: str) -> None:
+async def add(tx: Transaction, memory: Memory, slot: str) -> None:
     """Add the preference of a memory that was inserted in this transaction. A worker indexes it."""
     learnt = LearntPreference(
         key=f"{INFERRED}/{slot}"[:MAX_NAME],
@@ -23,4 +22,4 @@ async def add(connection: AsyncConnection, memory: Memory, slot: str) -> None:
         origin=PreferenceOrigin.DREAM,
         requires_user_permission=requires_permission(memory.metadata),
     )
-    await write.add_learnt(connection, memory.scope, [learnt])
+    await write.add_learnt(tx, memory.scope, [learnt])

@@ -6,8 +6,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.skill_proposals import publish, queries
 from shared.dreams.skill_proposals.proposal import (
     MAX_REASON,
@@ -22,6 +20,7 @@ from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.jobs.job import Job
 from shared.lifecycle import removal
@@ -59,8 +58,8 @@ async def list_proposals(
     after: tuple[datetime, str] | None,
 ) -> list[SkillProposal]:
     """Return the proposals that a scope sees, newest first, from the position (created_at, id) `after` on."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_page(connection, scope, state, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_page(tx, scope, state, limit, after)
 
 
 async def decide(
@@ -85,11 +84,11 @@ async def _commit(
     resources: Resources, caller: Caller, proposal_id: str, decision: Decision, reason: str | None
 ) -> tuple[SkillProposal, SkillChanges, list[Job]]:
     missing, changes = f"no proposal '{proposal_id}'", SkillChanges()
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        if (scope := await queries.find_scope(connection, caller.tenant, proposal_id)) is None:
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        if (scope := await queries.find_scope(tx, proposal_id)) is None:
             raise errors.NotFound(missing)
-        await removals.delay_erasures(connection, scope)
-        proposal = await queries.lock(connection, caller.tenant, proposal_id)
+        await removals.delay_erasures(tx, scope)
+        proposal = await queries.lock(tx, proposal_id)
         if proposal is None:
             raise errors.NotFound(missing)
         owner = Owner(proposal.agent_id, proposal.user_id)
@@ -98,17 +97,15 @@ async def _commit(
             raise errors.Conflict(f"the proposal is {proposal.state} already")
         if decision is Decision.REFUSE:
             columns = {"state": ProposalState.REFUSED, "reason": reason, "decided_by": caller.key_id}
-            refused = await queries.decide(connection, proposal, columns)
+            refused = await queries.decide(tx, proposal, columns)
             return refused, changes, []
-        published = await publish.publish(
-            connection, resources.settings, proposal, caller.key_id, reason, changes
-        )
-        jobs = await write.enqueue(connection, resources.settings, changes.skills)
+        published = await publish.publish(tx, resources.settings, proposal, caller.key_id, reason, changes)
+        jobs = await write.enqueue(tx, resources.settings, changes.skills)
     return published, changes, jobs
 
 
 async def store(
-    connection: AsyncConnection,
+    tx: Transaction,
     settings: Settings,
     scope: Scope,
     run_id: str,
@@ -122,15 +119,15 @@ async def store(
     counts: dict[str, int] = {}
     skipped: list[dict[str, Any]] = []
     for position, draft in enumerate(drafts):
-        code = await _reason_against(connection, scope, draft)
+        code = await _reason_against(tx, scope, draft)
         if code is None:
-            await queries.delete_open(connection, scope, draft.name)
-            proposal = await queries.insert_open(connection, scope, run_id, name, draft)
+            await queries.delete_open(tx, scope, draft.name)
+            proposal = await queries.insert_open(tx, scope, run_id, name, draft)
             action = "skill_proposed"
             if settings.skill_publish_proposals:
                 changes = SkillChanges()
-                await publish.publish(connection, settings, proposal, _DREAM, None, changes)
-                await write.enqueue(connection, settings, changes.skills, delay=0)
+                await publish.publish(tx, settings, proposal, _DREAM, None, changes)
+                await write.enqueue(tx, settings, changes.skills, delay=0)
                 action = "skill_published"
             counts[action] = counts.get(action, 0) + 1
         else:
@@ -138,32 +135,28 @@ async def store(
     return counts, skipped
 
 
-async def _reason_against(
-    connection: AsyncConnection, scope: Scope, draft: ProposalDraft
-) -> RejectionCode | None:
-    await skill_queries.lock_scope(connection, scope)
-    versions = await skill_queries.lock_existing(connection, scope.tenant, set(draft.based_on))
-    named = await skill_queries.lock(connection, scope, draft.name)
+async def _reason_against(tx: Transaction, scope: Scope, draft: ProposalDraft) -> RejectionCode | None:
+    await skill_queries.lock_scope(tx, scope)
+    versions = await skill_queries.lock_existing(tx, set(draft.based_on))
+    named = await skill_queries.lock(tx, scope, draft.name)
     if versions != draft.based_on or (named is not None and named.id not in draft.based_on):
         return RejectionCode.CHANGED_MEANWHILE
-    refused = await queries.list_refused(connection, scope, draft.name)
+    refused = await queries.list_refused(tx, scope, draft.name)
     if any(proposal.based_on == draft.based_on for proposal in refused):
         return RejectionCode.UNDONE_BEFORE
     return None
 
 
-async def take_back(
-    connection: AsyncConnection, settings: Settings, tenant: str, run_id: str
-) -> UndoneProposals:
+async def take_back(tx: Transaction, settings: Settings, run_id: str) -> UndoneProposals:
     """Undo what a run proposed about skills, the latest first."""
     undone = UndoneProposals()
-    for proposal in await queries.lock_of_run(connection, tenant, run_id):
+    for proposal in await queries.lock_of_run(tx, run_id):
         if proposal.state not in {ProposalState.OPEN, ProposalState.PUBLISHED}:
             continue
-        reason = await publish.take_back(connection, settings, proposal, undone.changes)
+        reason = await publish.take_back(tx, settings, proposal, undone.changes)
         if reason is None:
             undone.undone.append(proposal.name)
         else:
             undone.kept.append({"name": proposal.name, "reason": reason})
-    undone.jobs = await write.enqueue(connection, settings, undone.changes.skills)
+    undone.jobs = await write.enqueue(tx, settings, undone.changes.skills)
     return undone

@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import batch_results, errors, stages
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import MemoryState, RecordKind
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule, index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -103,23 +103,23 @@ async def _commit(
 ) -> _CommitResult:
     tenant = caller.tenant
     async with (
-        resources.postgres.for_tenant(tenant) as connection,
-        idempotent(connection, tenant, key) as request,
+        resources.postgres.for_tenant(tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return _CommitResult(request.stored, is_repeated=True)
-        problems = await _source_problems(connection, caller, items, problem_of)
+        problems = await _source_problems(tx, caller, items, problem_of)
         items = [item for position, item in enumerate(items) if position not in problems]
         can_enrich = resources.language_model is not None
         saved: dict[int, Memory] = {}
         changed_memories: list[Memory] = []
         for scope, positions in _group_by_scope(items).items():
             drafts = [items[position][1] for position in positions]
-            saved_scope = await save_scope(connection, scope, caller.key_id, drafts, can_enrich=can_enrich)
+            saved_scope = await save_scope(tx, scope, caller.key_id, drafts, can_enrich=can_enrich)
             saved |= {positions[i]: memory for i, memory in saved_scope.by_position.items()}
             changed_memories += saved_scope.changed.values()
-            await dream_schedule.schedule_dream(connection, resources.settings, scope)
-        jobs = await enqueue_jobs(connection, tenant, changed_memories)
+            await dream_schedule.schedule_dream(tx, resources.settings, scope)
+        jobs = await enqueue_jobs(tx, changed_memories)
         saved_memories = [saved[position].model_dump(mode="json") for position in range(len(items))]
         response = batch_results.merge_results(
             batch_results.merge_results(saved_memories, problems), rejected
@@ -131,13 +131,10 @@ async def _commit(
 
 
 async def _source_problems(
-    connection: AsyncConnection,
-    caller: Caller,
-    items: Sequence[SaveItem],
-    problem_of: ProblemOf | None,
+    tx: Transaction, caller: Caller, items: Sequence[SaveItem], problem_of: ProblemOf | None
 ) -> dict[int, JsonObject]:
     """Return the results of items whose sources the caller may not name, by the positions of the items."""
-    faults = await source_check.find_faults(connection, caller, [draft for _, draft in items])
+    faults = await source_check.find_faults(tx, caller, [draft for _, draft in items])
     if problem_of is None:
         for fault in faults.values():
             raise fault
@@ -154,15 +151,15 @@ def _group_by_scope(items: Sequence[SaveItem]) -> dict[Scope, list[int]]:
     return dict(sorted(groups.items(), key=lambda group: (group[0].agent_id, group[0].user_id or "")))
 
 
-async def enqueue_jobs(connection: AsyncConnection, tenant: str, memories: Sequence[Memory]) -> list[Job]:
+async def enqueue_jobs(tx: Transaction, memories: Sequence[Memory]) -> list[Job]:
     """Enqueue the jobs of new or changed memories; return the index jobs, for write-through."""
     if not memories:
         return []
     pending_versions = {
         memory.id: memory.version for memory in memories if memory.state is MemoryState.PENDING
     }
-    await job_queries.enqueue(connection, tenant, RecordKind.MEMORY, stages.ENRICH, pending_versions)
+    await job_queries.enqueue(tx, tx.tenant, RecordKind.MEMORY, stages.ENRICH, pending_versions)
     versions = {memory.id: memory.version for memory in memories}
     return await index_jobs.enqueue_index_jobs(
-        connection, tenant, RecordKind.MEMORY, versions, delay=WRITE_THROUGH_SECONDS
+        tx, tx.tenant, RecordKind.MEMORY, versions, delay=WRITE_THROUGH_SECONDS
     )

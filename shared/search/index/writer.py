@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.stages import RecordKind
 from shared.infra.broker import TaskPublisher
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import CollectionNotFound, Qdrant
+from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
 from shared.jobs import index_jobs, written_records
 from shared.jobs.job import Job
@@ -29,7 +29,7 @@ from shared.search.index.points import IndexDocument
 WRITE_THROUGH_SECONDS = 5.0
 """Seconds that a writer has to index its own save before a worker does."""
 _CONFIRM_DELAY_SECONDS = 0.25
-LoadDocuments = Callable[[AsyncConnection, str, Sequence[str]], Awaitable[Sequence[IndexDocument]]]
+LoadDocuments = Callable[[Transaction, Sequence[str]], Awaitable[Sequence[IndexDocument]]]
 """Read the index documents of a tenant's records, by record id, in the caller's transaction."""
 log = structlog.get_logger()
 
@@ -97,9 +97,9 @@ class IndexWriter:
         a worker is processing are left to it.
         """
         written_records.note(tenant, kind, record_ids)
-        async with self._postgres.for_tenant(tenant) as connection:
-            jobs = await index_jobs.find_unindexed(connection, tenant, kind, record_ids)
-            documents = await load(connection, tenant, [job.record_id for job in jobs])
+        async with self._postgres.for_tenant(tenant) as tx:
+            jobs = await index_jobs.find_unindexed(tx, kind, record_ids)
+            documents = await load(tx, [job.record_id for job in jobs])
         await self.write_through(documents, jobs)
 
     async def close(self) -> None:
@@ -142,8 +142,8 @@ class IndexWriter:
 
     async def _find_generation(self, generation_id: int) -> Generation:
         if generation_id not in self._generations:
-            async with self._postgres.across_tenants() as connection:
-                self._generations = {g.id: g for g in await generations.list_generations(connection)}
+            async with self._postgres.across_tenants() as tx:
+                self._generations = {g.id: g for g in await generations.list_generations(tx)}
         try:
             return self._generations[generation_id]
         except KeyError:
@@ -160,10 +160,10 @@ class IndexWriter:
         while self._unconfirmed:
             jobs, self._unconfirmed = self._unconfirmed, []
             try:
-                async with self._postgres.across_tenants() as connection:
-                    to_embed, ages, confirmed = await index_jobs.confirm_indexed(connection, jobs)
+                async with self._postgres.across_tenants() as tx:
+                    to_embed, ages, confirmed = await index_jobs.confirm_indexed(tx, jobs)
                     superseded_jobs = [job for job in jobs if (job.id, job.version) not in confirmed]
-                    await index_jobs.enqueue_cleanup(connection, superseded_jobs)
+                    await index_jobs.enqueue_cleanup(tx, superseded_jobs)
             except errors.LociError as error:
                 log.warning("index_not_confirmed", jobs=len(jobs), reason=str(error))
                 return

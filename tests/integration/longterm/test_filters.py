@@ -83,9 +83,9 @@ async def gateway_with_memories(make_settings: Callable[..., config.Settings]) -
 
 async def _reindex(gateway: Gateway, memory_id: str) -> None:
     """Write the point of a memory that was changed with SQL."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        memories = await memory_queries.read(connection, gateway.tenant, [memory_id])
-        jobs = await save.enqueue_jobs(connection, gateway.tenant, memories)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        memories = await memory_queries.read(tx, [memory_id])
+        jobs = await save.enqueue_jobs(tx, memories)
     await gateway.resources.index_writer.write_through(
         [memory_document.document(memory) for memory in memories], jobs
     )

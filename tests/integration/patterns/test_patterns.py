@@ -147,10 +147,10 @@ async def test_the_processes_read_no_playbook_of_another_tenant_but_through_the_
             sharer = Agent(client, "sharer")
             await record(sharer)
             await consent(sharer)
-        async with gateway.resources.postgres.for_tenant("reader") as connection:
-            assert await connection.scalar(text("SELECT count(*) FROM playbook")) == 0
-            assert await connection.scalar(text("SELECT count(*) FROM pattern_consent")) == 0
-            columns = (await connection.execute(text("SELECT * FROM shared_patterns(NULL)"))).keys()
+        async with gateway.resources.postgres.for_tenant("reader") as tx:
+            assert await tx.scalar(text("SELECT count(*) FROM playbook")) == 0
+            assert await tx.scalar(text("SELECT count(*) FROM pattern_consent")) == 0
+            columns = (await tx.execute(text("SELECT * FROM shared_patterns(NULL)"))).keys()
             assert list(columns) == ["flow_dact", "tool_ids", "outcome", "count"]
 
 

@@ -52,14 +52,14 @@ async def saved(stack: TestStack) -> tuple[Sequence[IndexDocument], list[Job]]:
     memory_id = await stack.save("The heron nests by the weir.", enrich=False)
     await stack.resources.index_writer.close()
     await stack.delete_points(RecordKind.MEMORY, [memory_id])
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        memories = await queries.read(connection, stack.tenant, [memory_id])
-        jobs = await save.enqueue_jobs(connection, stack.tenant, memories)
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        memories = await queries.read(tx, [memory_id])
+        jobs = await save.enqueue_jobs(tx, memories)
         is_of_memory = job_table.c.record_id == memory_id
-        wait = await connection.scalar(select(job_table.c.run_at - func.now()).where(is_of_memory))
+        wait = await tx.scalar(select(job_table.c.run_at - func.now()).where(is_of_memory))
         assert wait is not None
         assert wait.total_seconds() == 5, "the time that a writer has before a worker"
-        return await index_document.load_documents(connection, stack.tenant, [memory_id]), jobs
+        return await index_document.load_documents(tx, [memory_id]), jobs
 
 
 async def stages_of_jobs(stack: TestStack) -> list[str]:
