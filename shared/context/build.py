@@ -8,7 +8,7 @@ since is left out (`recheck`).
 
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from shared.context import assemble, blocks, queries, recheck
 from shared.context.gather import gather
@@ -27,12 +27,11 @@ from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append, window_start
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.turn import SkillPart, Turn, TurnDraft, turn_key_of
+from shared.conversation.turns.turn import SkillPart, TurnDraft, turn_key_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
-from shared.jobs.job import Job
 from shared.memory.pinned import queries as pinned_queries
 from shared.memory.skills import use_queries
 from shared.memory.skills.use_queries import UsedBy
@@ -53,13 +52,15 @@ async def build_context(
     Raises errors.NotFound if the caller sees no such session.
     """
     started = time.perf_counter()
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         stored_response = await find_stored(tx, key)
-        if stored_response is None:
+        if stored_response is not None:
+            append.index_repeated(tx, session_id, [stored_response])
+        else:
             session = await get_session(tx, resources.settings, caller, session_id)
             found = await queries.read_session_inputs(tx, session)
     if stored_response is not None:
-        return await _repeat(resources, caller.tenant, session_id, stored_response)
+        return dict(stored_response)
     options = request.options.or_else(caller, ContextOptions.from_json(found.options))
     request = replace(request, options=options)
     inputs = await gather(resources, session, found, request)
@@ -69,34 +70,13 @@ async def build_context(
         context = assemble.assemble(inputs, request)
         return _to_response(request, inputs, context, started)
     try:
-        recorded = await _record(resources, caller, session, inputs, request, key, started)
+        return await _record(resources, caller, session, inputs, request, key, started)
     except _IsFirstNow:
         return await build_context(resources, caller, session_id, request, key)
-    if recorded.turns is None:
-        return await _repeat(resources, caller.tenant, session_id, recorded.response)
-    # The agent waits for its answer now, and nobody searches for this turn before the session's next one.
-    await append.cache_and_index(resources, recorded.session, recorded.turns, recorded.jobs, wait=False)
-    return recorded.response
-
-
-async def _repeat(
-    resources: Resources, tenant: str, session_id: str, stored_response: JsonObject
-) -> JsonObject:
-    await append.index_stored(resources, tenant, session_id, [stored_response])
-    return dict(stored_response)
 
 
 class _IsFirstNow(Exception):
     """All turns were deleted since the context was gathered, so it lacks what a first turn may show."""
-
-
-class _Recorded(NamedTuple):
-    """A response, and the recorded turn with its index jobs; `turns` is None for a repeated request."""
-
-    response: JsonObject
-    session: Session
-    turns: list[Turn] | None
-    jobs: list[Job]
 
 
 @repeated_after_deadlock
@@ -108,13 +88,11 @@ async def _record(
     request: Request,
     key: IdempotencyKey | None,
     started: float,
-) -> _Recorded:
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as idempotent_request,
-    ):
+) -> JsonObject:
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as idempotent_request:
         if idempotent_request.stored is not None:
-            return _Recorded(idempotent_request.stored, gathered_session, None, [])
+            append.index_repeated(tx, gathered_session.id, [idempotent_request.stored])
+            return dict(idempotent_request.stored)
         await recheck.lock_sessions(tx, gathered_session, inputs)
         session = await get_session(tx, resources.settings, caller, gathered_session.id, lock=True)
         if session.log_state != gathered_session.log_state:
@@ -131,9 +109,8 @@ async def _record(
             inputs.core = blocks.core(await pinned_queries.lock_core(tx, session.scope))
             await recheck.leave_out_deleted_triples(tx, inputs)
         context = assemble.assemble(inputs, request)
-        turns, jobs = await append.insert_turns(
-            tx, resources.settings, session, [_to_draft(request, context)]
-        )
+        # The agent waits for its answer now, and nobody searches for this turn before the session's next one.
+        turns = await append.insert_turns(tx, resources, session, [_to_draft(request, context)], wait=False)
         versions = {result.memory.id: result.memory.content_version for result in context.new_memories}
         await turn_queries.save_recalled(tx, session, turns[0].seq, versions)
         shown_ids = [line.id for line in context.lines if line.skill_part is SkillPart.CONTENT]
@@ -145,7 +122,7 @@ async def _record(
         await idempotent_request.store(
             response, record_ids=record_ids, user_id=session.user_id, expires_at=expires_at
         )
-    return _Recorded(response, session, turns, jobs)
+        return response
 
 
 async def _reload_turns(

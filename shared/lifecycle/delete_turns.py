@@ -16,9 +16,9 @@ from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal, withdrawal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
-from shared.lifecycle.withdrawal import Rest
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from shared.search.index import embedding_cache
 
 
@@ -30,14 +30,13 @@ async def delete_turn(
     Raises errors.NotFound for a session that the caller may not see, and errors.PreconditionFailed if the
     turn has another version, or is not there although a version is expected.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         turn = await log_queries.get(tx, session.id, seq)
         log.check_version(seq, turn, expected)
         if turn is None:
             return False
-        rest = await _withdraw(tx, caller, session, [seq])
-    await rest.work_off(resources)
+        await _withdraw(tx, resources, caller, session, [seq])
     return True
 
 
@@ -46,12 +45,11 @@ async def clear_turns(resources: Resources, caller: Caller, session_id: str) -> 
 
     Raises errors.NotFound for a session that the caller may not see.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         record_ids = await turn_queries.list_record_ids(tx, [session.id])
         seqs = [turn_key_of(record_id)[1] for record_id in record_ids]
-        rest = await _withdraw(tx, caller, session, seqs, is_clear=True)
-    await rest.work_off(resources)
+        await _withdraw(tx, resources, caller, session, seqs, is_clear=True)
     return len(record_ids)
 
 
@@ -62,34 +60,36 @@ async def pop_turn(
 
     Raises errors.NotFound for a session that the caller may not see.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             packed = request.stored["turn"]
             return None if packed is None else Turn.unpack(packed)
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         end = await log_queries.list_end(tx, session.id, 1)
         turn = next(iter(end.turns), None)
-        rest = None if turn is None else await _withdraw(tx, caller, session, [turn.seq])
+        if turn is not None:
+            await _withdraw(tx, resources, caller, session, [turn.seq])
         # The response shows a turn that is gone. It goes with the session, and when all turns are deleted.
         record_ids = [session.id, log_id_of(session.id)]
         response = {"turn": None if turn is None else turn.pack()}
         await request.store(response, record_ids=record_ids, user_id=session.user_id)
-    if rest is not None:
-        await rest.work_off(resources)
     return turn
 
 
 async def _withdraw(
-    tx: Transaction, caller: Caller, session: Session, seqs: Sequence[int], *, is_clear: bool = False
-) -> Rest:
+    tx: RecordTransaction,
+    resources: Resources,
+    caller: Caller,
+    session: Session,
+    seqs: Sequence[int],
+    *,
+    is_clear: bool = False,
+) -> None:
     withdrawn = await withdrawal.collect(tx, session, seqs, caller.key_id)
     withdrawal.add_turns(withdrawn)
     if is_clear:
         withdrawn.rows.subjects[Subject.LOG] = [log_id_of(session.id)]
-    return await withdrawal.carry_out(tx, withdrawn)
+    await withdrawal.carry_out(tx, resources, withdrawn)
 
 
 async def delete_rows(tx: Transaction, record_ids: Sequence[str]) -> tuple[int, Removal]:

@@ -8,15 +8,12 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append, index_document, log, log_queries
 from shared.conversation.turns.turn import Turn, is_read_by_models
 from shared.foundation.scope import Caller
-from shared.foundation.stages import RecordKind
 from shared.infra.transaction import Transaction
-from shared.jobs import index_jobs
 from shared.lifecycle import removal, withdrawal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.withdrawal import Withdrawal
 from shared.platform.auth import rights
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 
 async def edit_turn(
@@ -35,7 +32,7 @@ async def edit_turn(
     errors.Invalid for a value that breaks a rule; errors.Forbidden for a turn of the system by a key that may
     not speak for it.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         before = await log.require_turn(tx, session, seq)
         rights.require_voice(caller, before.role, fields.get("speaker", before.speaker))
@@ -46,14 +43,10 @@ async def edit_turn(
         # Memories are locked before turns, as everywhere, and turns before what repeats them.
         withdrawn = await _collect(tx, caller, session, before, changes)
         after = await log_queries.update_turn(tx, before, changes)
-        rest = await withdrawal.carry_out(tx, withdrawn)
-        jobs = await index_jobs.enqueue_index_jobs(
-            tx, session.tenant, RecordKind.TURN, {after.record_id: after.version}, delay=WRITE_THROUGH_SECONDS
-        )
+        await withdrawal.carry_out(tx, resources, withdrawn)
+        await tx.index([index_document.document(session.scope, after)])
         if is_read_by_models(changes):
             await append.notify_dreams(tx, resources.settings, session, [after])
-    await rest.work_off(resources)
-    await resources.index_writer.write_through([index_document.document(session.scope, after)], jobs)
     return after
 
 

@@ -11,6 +11,7 @@ a model call has cost stays booked.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
@@ -22,16 +23,14 @@ from shared.foundation.content import Subject
 from shared.foundation.stages import RecordKind
 from shared.infra.transaction import Transaction
 from shared.jobs import summary_jobs
-from shared.jobs.job import Job
 from shared.lifecycle import closed_facts, deletion, removal
 from shared.lifecycle.deletion import Deletion
-from shared.lifecycle.removal import Removal
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import replaced, save, sources
 from shared.memory.longterm.memory import Memory
 from shared.memory.playbooks import queries as playbook_queries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from shared.search.index import embedding_cache
 
 
@@ -59,21 +58,6 @@ class Withdrawal:
         return [record_id_of(self.session.id, seq) for seq in self.seqs]
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """What is left to do after the commit: in Redis and Qdrant, and the memories to index again."""
-
-    removal: Removal
-    changed_memories: Sequence[Memory]
-    jobs: Sequence[Job]
-
-    async def work_off(self, resources: Resources) -> None:
-        """Do what can be done in a short time. What is left stays due."""
-        documents = [memory_document.document(memory) for memory in self.changed_memories]
-        await resources.index_writer.write_through(documents, self.jobs)
-        await removal.work_off(resources, self.removal)
-
-
 async def collect(tx: Transaction, session: Session, seqs: Sequence[int], actor: str) -> Withdrawal:
     """Lock what was derived from turns of a locked session, and return what is to be deleted with them."""
     withdrawal = Withdrawal(session, seqs, actor, Deletion(session.tenant))
@@ -82,7 +66,7 @@ async def collect(tx: Transaction, session: Session, seqs: Sequence[int], actor:
     return withdrawal
 
 
-async def carry_out(tx: Transaction, withdrawal: Withdrawal) -> Rest:
+async def carry_out(tx: RecordTransaction, resources: Resources, withdrawal: Withdrawal) -> None:
     """Delete what was collected, and note the change of the log."""
     session, rows = withdrawal.session, withdrawal.rows
     counts, rest = await deletion.carry_out(tx, rows)
@@ -90,8 +74,8 @@ async def carry_out(tx: Transaction, withdrawal: Withdrawal) -> Rest:
     await session_queries.renew_expiry(tx, session)
     if counts["session_summary.last_seq"]:
         await _make_summary_anew(tx, session)
-    jobs = await save.enqueue_jobs(tx, withdrawal.changed_memories)
-    return Rest(rest, withdrawal.changed_memories, jobs)
+    await save.index(tx, withdrawal.changed_memories)
+    tx.after_commit(partial(removal.work_off, resources, rest))
 
 
 async def _make_summary_anew(tx: Transaction, session: Session) -> None:

@@ -16,7 +16,6 @@ from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.memory.longterm import history, new_rows, reinforce, save, tombstones
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Archiver, Memory, MemoryDraft
@@ -127,7 +126,7 @@ async def keep_as_written(resources: Resources, job: Job, state: MemoryState, re
 
 async def _store(resources: Resources, job: Job, read_memory: Memory, drafts: Sequence[MemoryDraft]) -> None:
     """Replace the memory as it was read by the drafts in one transaction, or keep it if there are none."""
-    async with resources.postgres.for_tenant(job.tenant) as tx:
+    async with resources.transaction(job.tenant) as tx:
         # The memory is locked before its job, as updating and deleting a memory do: in another order
         # the two transactions could wait for each other.
         locked_memories = await memory_queries.lock(tx, [job.record_id])
@@ -144,10 +143,7 @@ async def _store(resources: Resources, job: Job, read_memory: Memory, drafts: Se
             await _keep(tx, raw_memory)
         outcome = "enriched" if allowed_drafts else MemoryState.KEPT_RAW
         await fleet_counters.increment(tx, "enrichments", {outcome: 1})
-        index_jobs = await save.enqueue_jobs(tx, changed_memories)
-    await resources.index_writer.write_through(
-        [memory_document.document(memory) for memory in changed_memories], index_jobs
-    )
+        await save.index(tx, changed_memories)
 
 
 async def _keep(tx: Transaction, memory: Memory) -> None:

@@ -27,10 +27,10 @@ from shared.jobs import counters as fleet_counters
 from shared.jobs import dream_schedule, mining_schedule
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import save
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from workers.passes.dispatch import dispatch_next_passes, get_run_or_end
 from workers.passes.pass_context import LeaseLost, PassContext
 from workers.runtime import drain as job_drain
@@ -129,23 +129,21 @@ async def _end_pass(context: PassContext, state: PassState, reason: str | None, 
     Nothing is written if the job's lease token is no longer valid.
     """
     resources, run = context.resources, context.run
-    async with resources.postgres.for_tenant(run.tenant) as tx:
+    async with resources.transaction(run.tenant) as tx:
         # Before the job, as an erasure does: so it sees the job of the next pass.
         await dream_queries.get(tx, run.id, lock=True)
         if context.job.id not in await job_queries.complete(tx, [context.job]):
             return "lease_lost"
         changed_memories = await _apply_outcome(tx, context, state, reason, outcome)
-        index_jobs = await save.enqueue_jobs(tx, changed_memories)
+        await save.index(tx, changed_memories)
         await _advance_run(tx, run)
-    index_documents = [memory_document.document(memory) for memory in changed_memories]
-    await resources.index_writer.write_through(index_documents, index_jobs)
     await dispatch_next_passes(resources)
     log.info("pass_ended", run=run.id, dream_pass=context.name, state=state, reason=reason)
     return state if reason is None else f"{state}: {reason}"
 
 
 async def _apply_outcome(
-    tx: Transaction, context: PassContext, state: PassState, reason: str | None, outcome: Outcome
+    tx: RecordTransaction, context: PassContext, state: PassState, reason: str | None, outcome: Outcome
 ) -> list[Memory]:
     """Apply the outcome unless the run is dry, and save it with the pass. Return the changed memories."""
     run, name = context.run, context.name

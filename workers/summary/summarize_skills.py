@@ -74,25 +74,17 @@ async def give_up(resources: Resources, job: Job, reason: str) -> None:
     log.warning("skill_summary_failed", skill_id=job.record_id, reason=reason)
 
 
+@repeated_after_deadlock
 async def _store(resources: Resources, job: Job, read_skill: Skill, summary: str) -> None:
     """Give the skill its summary and complete the job, unless either has changed."""
-    written, index_jobs = await _commit(resources, job, read_skill, summary)
-    await write.write_through(resources, written, index_jobs)
-
-
-@repeated_after_deadlock
-async def _commit(
-    resources: Resources, job: Job, read_skill: Skill, summary: str
-) -> tuple[list[Skill], list[Job]]:
-    async with resources.postgres.for_tenant(job.tenant) as tx:
+    async with resources.transaction(job.tenant) as tx:
         await skill_queries.lock_scope(tx, read_skill.scope)
         skill = await skill_queries.lock(tx, read_skill.scope, read_skill.name)
         if job.id not in await job_queries.complete(tx, [job]):
-            return [], []  # the skill was written anew, or another worker has the job now
+            return  # the skill was written anew, or another worker has the job now
         if skill is None or (skill.id, skill.version) != (read_skill.id, read_skill.version):
-            return [], []
+            return
         written = await write.give_summary(tx, resources.settings, skill, summary)
         await proposal_queries.carry_over(tx, skill.id, skill.version, written.version)
-        index_jobs = await write.enqueue(tx, resources.settings, [written])
+        await write.index(tx, resources.settings, [written])
         await fleet_counters.increment(tx, "skill_summaries", {"stored": 1})
-    return [written], index_jobs

@@ -37,7 +37,7 @@ _GRAPH_BATCH = 5000
 
 async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
     """Delete expired sessions with their records and working memory, and return how many."""
-    async with resources.postgres.for_tenant(tenant) as tx:
+    async with resources.transaction(tenant) as tx:
         expired_sessions = await session_queries.lock_expired(tx, _BATCH)
         # What was promoted from them stays, as memories do: nobody has taken it back.
         expired_ids = [session.id for session in expired_sessions]

@@ -9,12 +9,9 @@ from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
-from shared.infra.transaction import Transaction
-from shared.jobs import index_jobs
-from shared.jobs.job import Job
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 
 async def add_observation(
@@ -28,30 +25,19 @@ async def add_observation(
 
     Raises errors.NotFound if there is no such session that the caller may see.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
-        if request.stored is None:
-            session = await get_session(tx, resources.settings, caller, session_id, lock=True)
-            observation, jobs = await insert(tx, session, draft)
-            response = observation.model_dump(mode="json")
-            await request.store(response, record_ids=[session_id], user_id=session.user_id)
-    if request.stored is not None:
-        await resources.index_writer.write_through_unindexed(
-            caller.tenant, RecordKind.OBSERVATION, [request.stored["id"]], queries.load_documents
-        )
-        return dict(request.stored)
-    await resources.index_writer.write_through([index_document.document(observation)], jobs)
-    return response
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
+        if request.stored is not None:
+            tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], queries.load_documents)
+            return dict(request.stored)
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        response = (await insert(tx, session, draft)).model_dump(mode="json")
+        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+        return response
 
 
-async def insert(tx: Transaction, session: Session, draft: ObservationDraft) -> tuple[Observation, list[Job]]:
-    """Insert an observation of a locked session, and return it with its index jobs."""
+async def insert(tx: RecordTransaction, session: Session, draft: ObservationDraft) -> Observation:
+    """Insert an observation of a locked session, and return it."""
     observation = await queries.insert_observation(tx, session, draft)
     await session_queries.renew_expiry(tx, session)
-    versions = {observation.id: index_document.VERSION}
-    jobs = await index_jobs.enqueue_index_jobs(
-        tx, session.tenant, RecordKind.OBSERVATION, versions, delay=WRITE_THROUGH_SECONDS
-    )
-    return observation, jobs
+    await tx.index([index_document.document(observation)])
+    return observation

@@ -6,7 +6,7 @@ once; embeddings follow later.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
 
 from shared.conversation.feedback import detect
 from shared.conversation.feedback import report as feedback_report
@@ -25,13 +25,12 @@ from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
-from shared.jobs import dream_schedule, index_jobs, mining_schedule
-from shared.jobs.job import Job
+from shared.jobs import dream_schedule, mining_schedule
 from shared.platform.auth import rights
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import ReportedUsage, turn_usage_id
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 
 async def append(
@@ -51,21 +50,7 @@ async def append(
     """
     for draft in drafts:
         rights.require_voice(caller, draft.role, draft.speaker)
-    stored = await _commit(resources, caller, session_id, drafts, key, rejected or {})
-    if stored.session is None:
-        await index_stored(resources, caller.tenant, session_id, stored.response)
-    else:
-        await cache_and_index(resources, stored.session, stored.turns, stored.jobs)
-    return stored.response
-
-
-class _Stored(NamedTuple):
-    """The response; its session, turns and index jobs, without a session for a repeated request."""
-
-    response: list[JsonObject]
-    session: Session | None = None
-    turns: list[Turn] = []
-    jobs: list[Job] = []
+    return await _commit(resources, caller, session_id, drafts, key, rejected or {})
 
 
 @repeated_after_deadlock
@@ -76,32 +61,27 @@ async def _commit(
     drafts: Sequence[TurnDraft],
     key: IdempotencyKey | None,
     rejected: Mapping[int, JsonObject],
-) -> _Stored:
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
-        if request.stored is not None:
-            return _Stored(list(request.stored))
+) -> list[JsonObject]:
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
+        stored: list[JsonObject] | None = request.stored
+        if stored is not None:
+            index_repeated(tx, session_id, stored)
+            return stored
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
-        turns, jobs = await insert_turns(tx, resources.settings, session, drafts)
+        turns = await insert_turns(tx, resources, session, drafts)
         usages = _reported_usages(turns, drafts)
         await session_usage.record_usage(tx, resources.settings, session, usages)
         await notify_dreams(tx, resources.settings, session, turns)
         appended = [{"seq": turn.seq, "version": turn.version} for turn in turns]
         response = batch_results.merge_results(appended, rejected)
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
-    return _Stored(response, session, turns, jobs)
+        return response
 
 
-async def index_stored(
-    resources: Resources, tenant: str, session_id: str, responses: Sequence[JsonObject]
-) -> None:
-    """Index the turns that the first try of a repeated request left unindexed, outside a transaction."""
+def index_repeated(tx: RecordTransaction, session_id: str, responses: Sequence[JsonObject]) -> None:
+    """Index the turns that the first try of a repeated request left unindexed."""
     record_ids = [record_id_of(session_id, response["seq"]) for response in responses if "seq" in response]
-    await resources.index_writer.write_through_unindexed(
-        tenant, RecordKind.TURN, record_ids, index_document.load_documents
-    )
+    tx.index_repeated(RecordKind.TURN, record_ids, index_document.load_documents)
 
 
 def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list[ReportedUsage]:
@@ -114,28 +94,28 @@ def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list
 
 
 async def insert_turns(
-    tx: Transaction,
-    settings: Settings,
+    tx: RecordTransaction,
+    resources: Resources,
     session: Session,
     drafts: Sequence[TurnDraft],
     *,
     is_activity: bool = True,
-) -> tuple[list[Turn], list[Job]]:
-    """Store turns of a locked session under new numbers; return them with their index jobs.
+    wait: bool = True,
+) -> list[Turn]:
+    """Store turns of a locked session under new numbers, and return them.
 
     If they fill the window of its contexts, the window's start moves. Turns of an imported log are no
-    activity: nobody looks whether the session becomes idle.
+    activity: nobody looks whether the session becomes idle. After the commit they are added to the cached
+    window and to the index; without `wait`, nobody waits for the latter.
     """
     if not drafts:
-        return [], []
+        return []
     first_seq = await session_queries.reserve_seqs(tx, session, len(drafts))
     turns = await queries.insert_rows(tx, session, first_seq, drafts)
-    await window_start.move(tx, settings, session, turns, is_activity=is_activity)
-    versions = {turn.record_id: turn.version for turn in turns}
-    jobs = await index_jobs.enqueue_index_jobs(
-        tx, session.tenant, RecordKind.TURN, versions, delay=WRITE_THROUGH_SECONDS
-    )
-    return turns, jobs
+    await window_start.move(tx, resources.settings, session, turns, is_activity=is_activity)
+    await tx.index([index_document.document(session.scope, turn) for turn in turns], wait=wait)
+    tx.after_commit(partial(window.push, resources, session, turns, after=session.turn_count))
+    return turns
 
 
 async def notify_dreams(tx: Transaction, settings: Settings, session: Session, turns: Sequence[Turn]) -> None:
@@ -174,20 +154,3 @@ async def _with_stored_previous(tx: Transaction, session: Session, text: UserTex
         if found is not None:
             return text._replace(previous_seq=found[0], previous=found[1])
     return text._replace(likelihood=own_score)
-
-
-async def cache_and_index(
-    resources: Resources, session: Session, turns: list[Turn], jobs: list[Job], *, wait: bool = True
-) -> None:
-    """Add stored turns to the window and to the index. Failures of either are not raised.
-
-    Without `wait`, this returns before the turns are in the index.
-    """
-    if not turns:
-        return
-    await window.push(resources, session, turns, after=session.turn_count)
-    documents = [index_document.document(session.scope, turn) for turn in turns]
-    if wait:
-        await resources.index_writer.write_through(documents, jobs)
-    else:
-        resources.index_writer.write_soon(session.tenant, documents, jobs)

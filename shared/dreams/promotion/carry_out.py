@@ -6,7 +6,6 @@ marked as promoted in the same transaction that stores its text, so that it may 
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from shared.conversation.scratchpad import queries as scratchpad_queries
 from shared.conversation.scratchpad.snippet import Snippet
@@ -19,32 +18,11 @@ from shared.dreams.promotion.targets import Stored, StoredSnippets
 from shared.foundation.config import Settings
 from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
-from shared.jobs.job import Job
 from shared.memory.business_context import queries as business_queries
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import save
-from shared.memory.longterm.memory import Memory
-from shared.memory.preferences import index_document as preference_document
-from shared.memory.preferences.preference import Preference
-from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _IS_STORED = frozenset({SnippetOutcome.PROMOTED, SnippetOutcome.REINFORCED})
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedOut:
-    """A promotion that is done, the records that it made or changed, and their index jobs."""
-
-    promotion: Promotion
-    memories: Sequence[Memory]
-    preferences: Sequence[Preference]
-    jobs: Sequence[Job]
-
-    async def index(self, resources: Resources) -> None:
-        """Write the records through to the index, after the commit."""
-        documents = [memory_document.document(memory) for memory in self.memories]
-        documents += preference_document.documents(self.preferences)
-        await resources.index_writer.write_through(documents, self.jobs)
 
 
 async def lock_target(tx: Transaction, target: PromotionTarget) -> None:
@@ -54,13 +32,13 @@ async def lock_target(tx: Transaction, target: PromotionTarget) -> None:
 
 
 async def carry_out(
-    tx: Transaction,
+    tx: RecordTransaction,
     settings: Settings,
     session: Session,
     promotion: Promotion,
     snippets: Sequence[Snippet],
     judgements: Judgements,
-) -> CarriedOut:
+) -> Promotion:
     """Examine snippets of a locked session, and promote those that qualify."""
     scores = await examine(tx, session.scope, promotion, snippets, judgements)
     chosen = [snippet for snippet in snippets if criteria.qualifies(scores[snippet.id])]
@@ -75,8 +53,8 @@ async def carry_out(
     results = [_result(snippet, scores[snippet.id], stored.by_id.get(snippet.id)) for snippet in snippets]
     done = await queries.finish(tx, promotion, results)
     await fleet_counters.increment(tx, "promotions", Counter(result.outcome for result in results))
-    jobs = await save.enqueue_jobs(tx, stored.memories)
-    return CarriedOut(done, stored.memories, stored.preferences, [*jobs, *stored.preference_jobs])
+    await save.index(tx, stored.memories)
+    return done
 
 
 def _reason(scores: Scores) -> str:

@@ -36,14 +36,12 @@ async def finish(resources: Resources, job: Job, judgements: Judgements | None =
 
     Do nothing if the claim on the job is not valid any more, or if somebody else has ended it.
     """
-    async with resources.postgres.for_tenant(job.tenant) as tx:
+    async with resources.transaction(job.tenant) as tx:
         due = await _lock(tx, resources, job)
         if job.id not in await job_queries.complete(tx, [job]) or due is None:
             return
-        carried_out = await carry_out(
-            tx, resources.settings, due.session, due.promotion, due.snippets, judgements or Judgements()
-        )
-    await carried_out.index(resources)
+        judgements = judgements or Judgements()
+        await carry_out(tx, resources.settings, due.session, due.promotion, due.snippets, judgements)
 
 
 async def _lock(tx: Transaction, resources: Resources, job: Job) -> DuePromotion | None:

@@ -10,16 +10,15 @@ from shared.foundation.config import Settings
 from shared.foundation.sensitive_topics import is_sensitive
 from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule
-from shared.jobs.job import Job
 from shared.memory.business_context import write as business_write
 from shared.memory.longterm import tombstones
 from shared.memory.longterm.labels import PERMISSION, PROMOTION, requires_permission
 from shared.memory.longterm.memory import Memory, MemoryDraft, Source
 from shared.memory.longterm.save_scope import save_scope
 from shared.memory.preferences import write as preference_write
-from shared.memory.preferences.preference import Preference, PreferenceOrigin
+from shared.memory.preferences.preference import PreferenceOrigin
 from shared.memory.preferences.write import LearntPreference
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 _PROMOTED = "promoted"
 
@@ -42,12 +41,14 @@ class StoredSnippets:
 
     by_id: Mapping[str, Stored] = field(default_factory=dict)
     memories: Sequence[Memory] = ()
-    preferences: Sequence[Preference] = ()
-    preference_jobs: Sequence[Job] = ()
 
 
 async def save_memories(
-    tx: Transaction, settings: Settings, session: Session, promotion: Promotion, snippets: Sequence[Snippet]
+    tx: RecordTransaction,
+    settings: Settings,
+    session: Session,
+    promotion: Promotion,
+    snippets: Sequence[Snippet],
 ) -> StoredSnippets:
     """Save each text as a memory of the session's scope, with a preference that says the same beside it.
 
@@ -68,10 +69,8 @@ async def save_memories(
     by_id |= {snippet.id: _of_memory(saved.by_position[n]) for n, snippet in enumerate(allowed)}
     promoted = {memory.id: memory for memory in saved.by_position.values()}
     learnt = [_preference(memory) for memory in promoted.values()]
-    preferences, jobs = await preference_write.add_learnt(
-        tx, session.scope, learnt, delay=WRITE_THROUGH_SECONDS, is_asked_for=is_asked_for
-    )
-    return StoredSnippets(by_id, list(saved.changed.values()), preferences, jobs)
+    await preference_write.add_learnt(tx, session.scope, learnt, is_asked_for=is_asked_for)
+    return StoredSnippets(by_id, list(saved.changed.values()))
 
 
 def _preference(memory: Memory) -> LearntPreference:

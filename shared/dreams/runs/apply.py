@@ -38,9 +38,10 @@ from shared.memory.longterm import history, reinforce
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Archiver, Memory
 from shared.memory.longterm.reinforce import Addition
+from shared.records.transaction import RecordTransaction
 
 
-async def apply(tx: Transaction, run: Run, name: DreamPass, outcome: Outcome) -> AppliedChanges:
+async def apply(tx: RecordTransaction, run: Run, name: DreamPass, outcome: Outcome) -> AppliedChanges:
     """Apply the outcome of a pass. The caller's transaction applies all of it or nothing."""
     applied_changes = AppliedChanges()
     if name is DreamPass.MINE_FACTS:
@@ -94,7 +95,7 @@ def _code_to_keep(removal: ArchiveRequest, present: Present) -> RejectionCode | 
 
 
 async def _create_memory(
-    tx: Transaction,
+    tx: RecordTransaction,
     run: Run,
     name: DreamPass,
     creation: NewMemory,
@@ -117,7 +118,7 @@ async def _create_memory(
 
 
 async def _insert_or_reinforce(
-    tx: Transaction,
+    tx: RecordTransaction,
     run: Run,
     name: DreamPass,
     creation: NewMemory,

@@ -27,7 +27,7 @@ async def restore(
     """
     can_enrich = resources.language_model is not None
     try:
-        async with resources.postgres.for_tenant(caller.tenant) as tx:
+        async with resources.transaction(caller.tenant) as tx:
             before = await update.lock_writable(tx, caller, memory_id, expected)
             if before.archived_at is None:
                 return before
@@ -36,10 +36,9 @@ async def restore(
             memory = await restoring.make_live(tx, caller.key_id, before, reason, can_enrich=can_enrich)
             await tombstones.remove(tx, memory.scope, [memory.content])
             await _remember(tx, before)
-            jobs = await save.enqueue_jobs(tx, [memory])
+            await save.index(tx, [memory])
     except IntegrityError:
         raise errors.Conflict("a live memory has this text or this key now") from None
-    await save.index(resources, [memory], jobs)
     return memory
 
 

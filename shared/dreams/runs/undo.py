@@ -10,6 +10,7 @@ the next run does not do it again.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from shared.dreams.graph import queries as graph_queries
@@ -25,15 +26,12 @@ from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
 from shared.jobs import removals
-from shared.jobs.job import Job
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle import removal
 from shared.lifecycle.removal import Removal
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save, tombstones
 from shared.memory.longterm.memory import Memory
-from shared.memory.skills import write
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
@@ -68,12 +66,7 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
     Raises errors.NotFound if the caller may not see the run, and errors.Conflict if the run has not
     ended yet or was undone already.
     """
-    undone, graph, rest, jobs = await _commit(resources, caller, run_id)
-    await write.write_through(resources, undone.skills.changes.skills, undone.skills.jobs)
-    documents = [memory_document.document(memory) for memory in undone.changed_memories]
-    await resources.index_writer.write_through(documents, jobs)
-    for left in (rest, *undone.skills.changes.removals):
-        await removal.work_off(resources, left)
+    undone, graph = await _commit(resources, caller, run_id)
     return {
         "id": run_id,
         "restored": [*(memory.id for memory in undone.restored), *graph.restored],
@@ -87,10 +80,8 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
 
 
 @repeated_after_deadlock
-async def _commit(
-    resources: Resources, caller: Caller, run_id: str
-) -> tuple[_Undone, UndoneGraph, Removal, list[Job]]:
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+async def _commit(resources: Resources, caller: Caller, run_id: str) -> tuple[_Undone, UndoneGraph]:
+    async with resources.transaction(caller.tenant) as tx:
         if (seen := await queries.get(tx, run_id)) is not None:
             await removals.delay_erasures(tx, seen.scope)
         run = _require_undoable(caller, await queries.get(tx, run_id, lock=True), run_id)
@@ -100,9 +91,11 @@ async def _commit(
         closed_ids = [id_ for id_ in diff.closed_ids if undone.kept.get(id_, DELETED) != DELETED]
         graph = await undo_graph.undo(tx, graph_changes, closed_ids)
         undone.skills = await decide_proposals.take_back(tx, resources.settings, run_id)
-        jobs = await save.enqueue_jobs(tx, undone.changed_memories)
+        await decide_proposals.follow(tx, resources, undone.skills.changes)
+        await save.index(tx, undone.changed_memories)
+        tx.after_commit(partial(removal.work_off, resources, rest))
         await queries.end_run(tx, run, RunState.UNDONE)
-    return undone, graph, rest, jobs
+    return undone, graph
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:

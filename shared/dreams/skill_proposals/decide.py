@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from shared.dreams.skill_proposals import publish, queries
@@ -22,13 +23,13 @@ from shared.foundation.stages import DreamPass
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
 from shared.jobs import removals
-from shared.jobs.job import Job
 from shared.lifecycle import removal
 from shared.memory.skills import queries as skill_queries
 from shared.memory.skills import write
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _DREAM = "dream"
 
@@ -47,7 +48,6 @@ class UndoneProposals:
     undone: list[str] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
     changes: SkillChanges = field(default_factory=SkillChanges)
-    jobs: list[Job] = field(default_factory=list)
 
 
 async def list_proposals(
@@ -72,19 +72,15 @@ async def decide(
     """
     if reason is not None:
         validation.check_text(reason, "reason", MAX_REASON)
-    decided, changes, jobs = await _commit(resources, caller, proposal_id, decision, reason)
-    await write.write_through(resources, changes.skills, jobs)
-    for rest in changes.removals:
-        await removal.work_off(resources, rest)
-    return decided
+    return await _commit(resources, caller, proposal_id, decision, reason)
 
 
 @repeated_after_deadlock
 async def _commit(
     resources: Resources, caller: Caller, proposal_id: str, decision: Decision, reason: str | None
-) -> tuple[SkillProposal, SkillChanges, list[Job]]:
+) -> SkillProposal:
     missing, changes = f"no proposal '{proposal_id}'", SkillChanges()
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         if (scope := await queries.find_scope(tx, proposal_id)) is None:
             raise errors.NotFound(missing)
         await removals.delay_erasures(tx, scope)
@@ -97,15 +93,21 @@ async def _commit(
             raise errors.Conflict(f"the proposal is {proposal.state} already")
         if decision is Decision.REFUSE:
             columns = {"state": ProposalState.REFUSED, "reason": reason, "decided_by": caller.key_id}
-            refused = await queries.decide(tx, proposal, columns)
-            return refused, changes, []
+            return await queries.decide(tx, proposal, columns)
         published = await publish.publish(tx, resources.settings, proposal, caller.key_id, reason, changes)
-        jobs = await write.enqueue(tx, resources.settings, changes.skills)
-    return published, changes, jobs
+        await follow(tx, resources, changes)
+        return published
+
+
+async def follow(tx: RecordTransaction, resources: Resources, changes: SkillChanges) -> None:
+    """Index changed skills, and remove what is left of deleted ones after the commit."""
+    await write.index(tx, resources.settings, changes.skills)
+    for rest in changes.removals:
+        tx.after_commit(partial(removal.work_off, resources, rest))
 
 
 async def store(
-    tx: Transaction,
+    tx: RecordTransaction,
     settings: Settings,
     scope: Scope,
     run_id: str,
@@ -127,7 +129,7 @@ async def store(
             if settings.skill_publish_proposals:
                 changes = SkillChanges()
                 await publish.publish(tx, settings, proposal, _DREAM, None, changes)
-                await write.enqueue(tx, settings, changes.skills, delay=0)
+                await write.index(tx, settings, changes.skills)
                 action = "skill_published"
             counts[action] = counts.get(action, 0) + 1
         else:
@@ -158,5 +160,4 @@ async def take_back(tx: Transaction, settings: Settings, run_id: str) -> UndoneP
             undone.undone.append(proposal.name)
         else:
             undone.kept.append({"name": proposal.name, "reason": reason})
-    undone.jobs = await write.enqueue(tx, settings, undone.changes.skills)
     return undone

@@ -8,20 +8,18 @@ from collections.abc import Sequence
 
 from sqlalchemy.exc import IntegrityError
 
-from shared.foundation import errors, stages
+from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
-from shared.foundation.stages import MemoryState, Pipeline, RecordKind
+from shared.foundation.stages import Pipeline, RecordKind
 from shared.infra.postgres import transaction_time
 from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import id_mapping, row_ids
 from shared.lifecycle.transfer.import_plan import ImportPlan, ImportState, plan
 from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import history, save, scope_queries, tombstones
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Source
@@ -49,18 +47,11 @@ async def import_batch(
     """
     for _ in range(_MAX_ATTEMPTS):
         try:
-            executed_plan, jobs = await _commit(
+            return await _commit(
                 resources, scope, caller, lines, erasures, restore=restore, moves_sessions=moves_sessions
             )
         except IntegrityError:
             continue
-        await resources.index_writer.write_through(
-            [memory_document.document(memory) for memory in executed_plan.reindexed], jobs
-        )
-        pending_count = sum(memory.state is MemoryState.PENDING for memory in executed_plan.reindexed)
-        if pending_count:
-            resources.publisher.wake(stages.ENRICH, pending_count)
-        return executed_plan
     raise errors.Busy("others are writing these memories; what was imported so far is stored: try again")
 
 
@@ -73,9 +64,9 @@ async def _commit(
     *,
     restore: bool,
     moves_sessions: bool,
-) -> tuple[ImportPlan, list[Job]]:
+) -> ImportPlan:
     can_enrich = resources.language_model is not None
-    async with resources.postgres.for_tenant(scope.tenant) as tx:
+    async with resources.transaction(scope.tenant) as tx:
         await erasure_queries.require_not_erased(tx, scope, erasures)
         if moves_sessions:
             lines = await _with_moved_sources(tx, scope, lines)
@@ -92,7 +83,8 @@ async def _commit(
             stored_memories = [*executed_plan.created, *(after for _, after in executed_plan.updated)]
             await tombstones.remove(tx, scope, [memory.content for memory in stored_memories])
         await job_queries.cancel(tx, RecordKind.MEMORY, executed_plan.no_longer_pending, Pipeline.ENRICHMENT)
-        return executed_plan, await save.enqueue_jobs(tx, executed_plan.reindexed)
+        await save.index(tx, executed_plan.reindexed)
+        return executed_plan
 
 
 async def _with_moved_sources(tx: Transaction, scope: Scope, lines: Sequence[MemoryLine]) -> list[MemoryLine]:

@@ -82,14 +82,11 @@ async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[T
     if log_id not in progress.sessions:
         progress.sessions[log_id] = await _open_session(progress, log_id)
     session_id = progress.sessions[log_id]
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         await erasure_queries.require_not_erased(tx, progress.scope, progress.erasures)
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         missing_drafts = await _select_missing(tx, session, drafts)
-        turns, jobs = await append.insert_turns(
-            tx, resources.settings, session, missing_drafts, is_activity=False
-        )
-    await append.cache_and_index(resources, session, turns, jobs)
+        await append.insert_turns(tx, resources, session, missing_drafts, is_activity=False)
     progress.created += len(missing_drafts)
     progress.skipped += len(drafts) - len(missing_drafts)
 

@@ -23,7 +23,7 @@ async def archive(
 
     Raises errors as `update.update` does, among them errors.Conflict for a memory that a worker archived.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         before = await update.lock_writable(tx, caller, memory_id, expected)
         if before.archived_by is Archiver.CALLER:
             return before
@@ -32,6 +32,5 @@ async def archive(
         await tombstones.add(tx, [memory])
         await history.add_change(tx, caller.key_id, "archived", before, memory, reason)
         await job_queries.cancel(tx, RecordKind.MEMORY, [memory_id], Pipeline.ENRICHMENT)
-        jobs = await save.enqueue_jobs(tx, [memory])
-    await save.index(resources, [memory], jobs)
+        await save.index(tx, [memory])
     return memory

@@ -24,7 +24,7 @@ async def enrich_again(
     Raises errors.Conflict unless its state is `failed` or `kept-raw`, or if it has a key, or if there is no
     language model. Raises other errors as `update.update` does.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         before = await update.lock_writable(tx, caller, memory_id, expected)
         if before.state is MemoryState.PENDING:
             return before
@@ -32,8 +32,7 @@ async def enrich_again(
         if resources.language_model is None:
             raise errors.Conflict("no language model is configured")
         memory = await _make_pending(tx, caller, before, reason)
-        jobs = await save.enqueue_jobs(tx, [memory])
-    await save.index(resources, [memory], jobs)
+        await save.index(tx, [memory])
     return memory
 
 

@@ -11,7 +11,6 @@ from shared.foundation import errors, versions
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.infra.transaction import Transaction
-from shared.jobs.job import Job
 from shared.memory.longterm import (
     history,
     new_rows,
@@ -25,8 +24,9 @@ from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory, MemoryDr
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
-OnChange = Callable[[Transaction, Memory, Memory], Awaitable[None]]
+OnChange = Callable[[RecordTransaction, Memory, Memory], Awaitable[None]]
 """What else a change of a memory changes, in its transaction: called with the memory before and after."""
 
 
@@ -47,14 +47,13 @@ async def update(
     archived (the message names its successors), or if another memory says what it would say.
     """
     try:
-        async with resources.postgres.for_tenant(caller.tenant) as tx:
+        async with resources.transaction(caller.tenant) as tx:
             before = await lock_writable(tx, caller, memory_id, expected)
-            after, jobs = await apply_changes(tx, caller, before, changes, "updated", reason)
+            after = await apply_changes(tx, caller, before, changes, "updated", reason)
             if on_change is not None:
                 await on_change(tx, before, after)
     except IntegrityError:  # a duplicate was saved between the check and the update
         raise errors.Conflict("another memory says this already") from None
-    await save.index(resources, [after], jobs)
     return after
 
 
@@ -84,21 +83,21 @@ def require_live(memory: Memory) -> None:
 
 
 async def apply_changes(
-    tx: Transaction,
+    tx: RecordTransaction,
     caller: Caller,
     before: Memory,
     changes: Mapping[str, Any],
     action: str,
     reason: str | None,
-) -> tuple[Memory, list[Job]]:
-    """Change fields of a locked memory and note the action; return it with its index jobs.
+) -> Memory:
+    """Change fields of a locked memory, note the action, and return the memory.
 
     Raises errors.Conflict and IntegrityError as `update` does.
     """
     require_live(before)
     columns = _changed_columns(before, changes)
     if not columns:
-        return before, []
+        return before
     changed = before.model_copy(update=columns)
     if "superseded_by" in columns:
         await _require_known(tx, changed)
@@ -108,7 +107,8 @@ async def apply_changes(
     if after.content != before.content:
         await tombstones.remove(tx, after.scope, [after.content])
     await history.add_change(tx, caller.key_id, action, before, after, reason)
-    return after, await save.enqueue_jobs(tx, [after])
+    await save.index(tx, [after])
+    return after
 
 
 def _changed_columns(before: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:

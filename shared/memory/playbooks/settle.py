@@ -13,6 +13,7 @@ from shared.infra.transaction import Transaction
 from shared.memory.playbooks import queries, record, satisfaction
 from shared.memory.playbooks.playbook import Playbook, Reason
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _BATCH = 100
 
@@ -50,22 +51,17 @@ async def settle_one(resources: Resources, playbook: Playbook) -> Playbook:
 
 
 async def _settle_now(resources: Resources, tenant: str, waiting: Sequence[Playbook]) -> list[Playbook]:
-    async with resources.postgres.for_tenant(tenant) as tx:
+    async with resources.transaction(tenant) as tx:
         settled = await _settle(tx, waiting)
-        jobs = await record.enqueue(tx, settled)
-    if jobs:
-        await record.write_through(resources, settled, jobs)
+        await record.index(tx, settled)
     return settled
 
 
-async def settle_expired(tx: Transaction, session_ids: Sequence[str]) -> None:
-    """Settle the playbooks of sessions that are about to be deleted because they expired; all of them stay.
-
-    Workers index what is promoted.
-    """
+async def settle_expired(tx: RecordTransaction, session_ids: Sequence[str]) -> None:
+    """Settle the playbooks of sessions that are about to be deleted, because they expired; all stay."""
     waiting = await queries.list_waiting_in(tx, session_ids)
     settled = await _settle(tx, waiting)
-    await record.enqueue(tx, settled)
+    await record.index(tx, settled)
     await queries.keep_without_sessions(tx, session_ids)
 
 

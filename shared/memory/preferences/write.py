@@ -13,8 +13,6 @@ from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra.transaction import Transaction
-from shared.jobs import index_jobs
-from shared.jobs.job import Job
 from shared.memory.longterm import tombstones
 from shared.memory.preferences import domain_file, index_document, permission, queries
 from shared.memory.preferences.preference import (
@@ -28,7 +26,7 @@ from shared.memory.preferences.preference import (
     tombstone_text,
 )
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 _MAX_ATTEMPTS = 5
 
@@ -70,11 +68,10 @@ async def put(
     check_key(key)
     checked = draft.validated()
     domain_file.check_effect(resources.settings, key, checked.effect)
-    async with resources.postgres.for_tenant(scope.tenant) as tx:
+    async with resources.transaction(scope.tenant) as tx:
         preference = await _store(tx, caller, scope, key, checked, expected, by_model=by_model)
         await tombstones.remove(tx, scope, [tombstone_text(key, checked)])
-        jobs = await enqueue(tx, [preference], delay=WRITE_THROUGH_SECONDS)
-    await resources.index_writer.write_through(index_document.documents([preference]), jobs)
+        await index(tx, [preference])
     return preference
 
 
@@ -101,14 +98,13 @@ async def _store(
 
 
 async def add_learnt(
-    tx: Transaction,
+    tx: RecordTransaction,
     scope: Scope,
     learnt: Sequence[LearntPreference],
     *,
-    delay: float = 0,
     is_asked_for: bool = False,
-) -> tuple[list[Preference], list[Job]]:
-    """Store what was learnt with locked memories, and return what is new with its index jobs.
+) -> list[Preference]:
+    """Store what was learnt with locked memories, and return what is new.
 
     A key that is taken keeps what it has, a memory has one preference at most, and what is longer than a
     described situation may be is no rule. What was deleted before stays deleted, unless a caller asks for it.
@@ -125,7 +121,8 @@ async def add_learnt(
         if texts[item.key] not in deleted
     ]
     preferences = [preference for preference in added if preference is not None]
-    return preferences, await enqueue(tx, preferences, delay=delay)
+    await index(tx, preferences)
+    return preferences
 
 
 def _learnt_columns(learnt: LearntPreference) -> dict[str, Any]:
@@ -139,11 +136,10 @@ def _learnt_columns(learnt: LearntPreference) -> dict[str, Any]:
     }
 
 
-async def enqueue(tx: Transaction, preferences: Sequence[Preference], *, delay: float) -> list[Job]:
-    """Enqueue the index jobs of written preferences: one that had a description may have a point."""
-    if not preferences:
-        return []
-    new_versions = {preference.id: preference.version for preference in preferences}
-    return await index_jobs.enqueue_index_jobs(
-        tx, preferences[0].tenant, RecordKind.PREFERENCE, new_versions, delay=delay
-    )
+async def index(tx: RecordTransaction, preferences: Sequence[Preference]) -> None:
+    """Index written preferences: one that had a description may have a point."""
+    documents = index_document.documents(preferences)
+    found = {document.record_id for document in documents}
+    without = {preference.id: preference.version for preference in preferences if preference.id not in found}
+    await tx.index(documents)
+    await tx.remove_points(RecordKind.PREFERENCE, without)

@@ -31,15 +31,14 @@ async def import_zip(resources: Resources, scope: Scope, raw: bytes) -> list[Jso
     """
     unpacked = await asyncio.to_thread(skill_zip.unpack, raw)
     stored: list[Skill] = []
-    async with resources.postgres.for_tenant(scope.tenant) as tx:
+    async with resources.transaction(scope.tenant) as tx:
         await queries.lock_scope(tx, scope)
         for item in sorted(unpacked, key=lambda skill: skill.name):
             await file_queries.add(tx, scope, item.contents)
             stored.append(
                 await write.store(tx, resources.settings, scope, item.name, item.draft, SkillOrigin.IMPORT)
             )
-        jobs = await write.enqueue(tx, resources.settings, stored)
-    await write.write_through(resources, stored, jobs)
+        await write.index(tx, resources.settings, stored)
     warnings = {item.name: item.warnings for item in unpacked}
     return [
         {

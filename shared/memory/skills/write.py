@@ -10,9 +10,7 @@ from shared.foundation.stages import SUMMARIZE_SKILL, Pipeline, RecordKind
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra import language_model
 from shared.infra.transaction import Transaction
-from shared.jobs import index_jobs
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
 from shared.memory.skills import file_queries, index_document, queries
 from shared.memory.skills.skill import (
     FrontMatter,
@@ -27,7 +25,7 @@ from shared.memory.skills.skill import (
 )
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 _MAX_ATTEMPTS = 5
 
@@ -42,11 +40,10 @@ async def put(
     """
     check_name(name)
     checked = draft.validated()
-    async with resources.postgres.for_tenant(scope.tenant) as tx:
+    async with resources.transaction(scope.tenant) as tx:
         await queries.lock_scope(tx, scope)
         skill = await store(tx, resources.settings, scope, name, checked, SkillOrigin.CALLER, expected)
-        jobs = await enqueue(tx, resources.settings, [skill])
-    await write_through(resources, [skill], jobs)
+        await index(tx, resources.settings, [skill])
     return skill
 
 
@@ -132,25 +129,16 @@ def _summary(draft: SkillDraft, before: Skill | None) -> tuple[str, SummaryOrigi
     return beginning_of(draft.content), SummaryOrigin.CONTENT
 
 
-async def enqueue(
-    tx: Transaction, settings: Settings, skills: Sequence[Skill], *, delay: float = WRITE_THROUGH_SECONDS
-) -> list[Job]:
-    """Enqueue the jobs of written skills of one tenant, and return those for the index.
+async def index(tx: RecordTransaction, settings: Settings, skills: Sequence[Skill]) -> None:
+    """Let written skills be found after the commit, and be summarised if they came without a summary.
 
-    A skill that came without a summary is enqueued for one, if there is a model. A claim on the job of an
-    earlier version becomes invalid.
+    A claim on the job of an earlier version becomes invalid. Without a model there is no summary.
     """
     if not skills:
-        return []
-    tenant, new_versions = skills[0].tenant, {skill.id: skill.version for skill in skills}
+        return
     without = {skill.id: skill.version for skill in skills if skill.summary_origin is SummaryOrigin.CONTENT}
-    given = [skill_id for skill_id in new_versions if skill_id not in without]
+    given = [skill.id for skill in skills if skill.id not in without]
     await job_queries.cancel(tx, RecordKind.SKILL, given, Pipeline.SKILL_SUMMARY)
     if language_model.is_configured(settings):
-        await job_queries.enqueue(tx, tenant, RecordKind.SKILL, SUMMARIZE_SKILL, without)
-    return await index_jobs.enqueue_index_jobs(tx, tenant, RecordKind.SKILL, new_versions, delay=delay)
-
-
-async def write_through(resources: Resources, skills: Sequence[Skill], jobs: Sequence[Job]) -> None:
-    """Write the keyword points of skills whose index jobs are committed."""
-    await resources.index_writer.write_through([index_document.document(skill) for skill in skills], jobs)
+        await job_queries.enqueue(tx, tx.tenant, RecordKind.SKILL, SUMMARIZE_SKILL, without)
+    await tx.index([index_document.document(skill) for skill in skills])

@@ -7,8 +7,9 @@ the same points. Until then searches name `index` in `degraded` (`missing_points
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import structlog
 
@@ -49,6 +50,7 @@ class IndexWriter:
         self._confirmation: asyncio.Task[None] | None = None
         self._is_closing = asyncio.Event()
         self._writes: dict[asyncio.Task[None], str] = {}
+        self._follow_ups: set[asyncio.Task[None]] = set()
 
     async def write_through(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> bool:
         """Write the keyword points of a save; tell whether all were written.
@@ -75,6 +77,13 @@ class IndexWriter:
         task = asyncio.create_task(self._write_logged(documents, jobs))
         self._writes[task] = tenant
         task.add_done_callback(self._writes.pop)
+
+    def keep(self, follow_up: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Start what follows a commit as a task that `close` waits for, and return it."""
+        task = asyncio.create_task(follow_up)
+        self._follow_ups.add(task)
+        task.add_done_callback(self._follow_ups.discard)
+        return task
 
     async def finish_writes(self, tenant: str) -> None:
         """Wait until what this process was to write for a tenant is written, or has failed."""
@@ -104,8 +113,8 @@ class IndexWriter:
 
     async def close(self) -> None:
         """Finish the writes that were not waited for, and confirm the remaining jobs without a delay."""
-        while self._writes:
-            await asyncio.wait(self._writes)
+        while unfinished := {*self._writes, *self._follow_ups}:
+            await asyncio.wait(unfinished)
         if self._confirmation is not None:
             self._is_closing.set()
             await self._confirmation

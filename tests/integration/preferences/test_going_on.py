@@ -215,7 +215,7 @@ async def test_a_learnt_one_that_was_deleted_comes_back_only_if_somebody_asks(
         key, key, WISH, memory_id, PreferenceOrigin.PROMOTION, requires_user_permission=False
     )
     where = Scope(gateway.tenant, **scope)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
-        assert await write.add_learnt(tx, where, [learnt]) == ([], [])
+    async with gateway.resources.transaction(gateway.tenant) as tx:
+        assert await write.add_learnt(tx, where, [learnt]) == []
     await learn(agent, scope)  # a caller promotes the same again
     assert await state_of(agent, scope) == ("active", [WISH])
