@@ -53,7 +53,7 @@ class RecordTransaction(Transaction):
             await self.remove_points(kind, versions)
 
     async def remove_points(self, kind: RecordKind, versions: Mapping[str, int]) -> None:
-        """Delete the points that records have below these versions, after the commit: they are no hits any more."""
+        """Delete the points that records have below these versions, after the commit."""
         if versions:
             self._jobs += await index_jobs.enqueue_index_jobs(
                 self, self.tenant, kind, versions, delay=WRITE_THROUGH_SECONDS
