@@ -14,8 +14,8 @@ async def with_relatives(tx: Transaction, ids: Collection[str]) -> set[str]:
     that any of them was made from.
     """
     archived_ids = await matching_queries.list_archived(tx, ids)
-    found = {*ids, *await _closure(archived_ids, partial(queries.list_derived_only_from, tx, tx.tenant))}
-    return await _closure(found, partial(maintenance_queries.list_archived_sources, tx, tx.tenant))
+    found = {*ids, *await _closure(archived_ids, partial(queries.list_derived_only_from, tx))}
+    return await _closure(found, partial(maintenance_queries.list_archived_sources, tx))
 
 
 async def _closure(

@@ -25,7 +25,7 @@ async def tx(gateway: Gateway) -> AsyncIterator[Transaction]:
         yield tx
 
 
-async def _owner(tx: Transaction, tenant: str, namespace: str) -> Owner:
+async def _owner(tx: Transaction, namespace: str) -> Owner:
     """Return the owner of a namespace, which is the same whether its row is locked or not."""
     (owner,) = (await namespace_queries.owners_of(tx, [namespace])).values()
     locked = await namespace_queries.lock_owner(tx, namespace)
@@ -37,15 +37,15 @@ async def _owner(tx: Transaction, tenant: str, namespace: str) -> Owner:
 async def test_a_namespace_belongs_to_who_opened_it_in_any_spelling(
     tx: Transaction, gateway: Gateway, namespace: str
 ) -> None:
-    assert await _owner(tx, gateway.tenant, namespace) == Owner("a", "ada", namespace.casefold())
+    assert await _owner(tx, namespace) == Owner("a", "ada", namespace.casefold())
     taken = await namespace_queries.add_owner(tx, Scope(gateway.tenant, "b"), namespace, None)
     assert taken is False
     await namespace_queries.set_owner(tx, Scope(gateway.tenant, "b"), namespace, "trip")
-    assert await _owner(tx, gateway.tenant, namespace) == Owner("b", None, namespace.casefold())
+    assert await _owner(tx, namespace) == Owner("b", None, namespace.casefold())
 
 
 async def test_what_nobody_opened_is_nobodys(tx: Transaction, gateway: Gateway) -> None:
-    assert await _owner(tx, gateway.tenant, "patrol/q") == Owner(namespace="patrol/q")
+    assert await _owner(tx, "patrol/q") == Owner(namespace="patrol/q")
     assert await namespace_queries.lock_owner(tx, "patrol/q") is None
 
 
@@ -67,7 +67,7 @@ async def test_what_is_left_of_an_owner_or_a_session_that_is_gone_is_nobodys(
 ) -> None:
     of_namespace = (working_namespace.c.tenant == gateway.tenant, working_namespace.c.namespace == namespace)
     await tx.execute(update(working_namespace).where(*of_namespace).values({cleared: None}))
-    owner = await _owner(tx, gateway.tenant, namespace)
+    owner = await _owner(tx, namespace)
     assert owner.is_deleted is is_deleted
     assert (owner.agent_id is None) is is_deleted
 

@@ -41,7 +41,7 @@ async def tx(make_settings: Callable[..., config.Settings], tenant: str) -> Asyn
 
 async def _forget(tx: Transaction, tenant: str, subjects: Mapping[Subject, Sequence[str]]) -> set[str]:
     """Forget subjects, and return the columns by which one row each was changed."""
-    counts = await register.forget(tx, subjects)
+    counts = await register.forget(Transaction(tx.connection, tenant), subjects)
     assert set(counts.values()) <= {0, 1}
     return {column for column, count in counts.items() if count}
 
@@ -235,7 +235,7 @@ async def test_many_ids_are_looked_for_by_another_statement_and_found_as_well(
     assert await tx.scalar(others) == 0
 
 
-async def test_what_is_changed_is_locked_first(tx: Transaction, tenant: str) -> None:
+async def test_what_is_changed_is_locked_first(tx: Transaction) -> None:
     """Rows are locked in the order of their keys: two deletions of the same rows must not deadlock."""
     statements: list[str] = []
     execute = tx.execute
