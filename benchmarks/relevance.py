@@ -87,12 +87,12 @@ async def _measure(
 
 async def _learn(resources: Resources, kind: RecordKind) -> float | None:
     """Learn the floors now, as the sweep does, and return the floor of a kind."""
-    async with resources.postgres.across_tenants() as connection:
-        all_generations = await generations.list_generations(connection)
+    async with resources.postgres.across_tenants() as tx:
+        all_generations = await generations.list_generations(tx)
     for generation in all_generations:
         await floors.learn_if_due(resources.postgres, resources.qdrant, generation)
-    async with resources.postgres.across_tenants() as connection:
-        live = await generations.get_live(connection, kind)
+    async with resources.postgres.across_tenants() as tx:
+        live = await generations.get_live(tx, kind)
     return live.cosine_floor if live else None
 
 

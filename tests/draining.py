@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from sqlalchemy import delete, func, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import config
 from shared.foundation.stages import (
@@ -21,6 +20,7 @@ from shared.foundation.stages import (
     SUMMARIZE_SKILL,
     Stage,
 )
+from shared.infra.transaction import Connection
 from shared.jobs import backlog
 from shared.jobs.table import job, removal
 from shared.platform.resources import Resources
@@ -61,8 +61,8 @@ async def drain(resources: Resources) -> None:
 
 
 async def _process_once(resources: Resources) -> int:
-    async with resources.postgres.across_tenants() as connection:
-        due = await backlog.count_due(connection)
+    async with resources.postgres.across_tenants() as tx:
+        due = await backlog.count_due(tx)
     counts = ClaimCounts()
     for stage, process_pending in _PENDING:
         if stage.name in due:
@@ -73,13 +73,13 @@ async def _process_once(resources: Resources) -> int:
     return counts.total()
 
 
-async def _lock_jobs(connection: AsyncConnection) -> None:
+async def _lock_jobs(tx: Connection) -> None:
     """Let no other transaction change jobs until this one ends; wait for those that have begun to.
 
     Row by row, this transaction could deadlock with a gateway's beside it: one that appends a turn locks the
     jobs of a session, of dreams and of mining one after the other.
     """
-    await connection.execute(text("LOCK TABLE job IN EXCLUSIVE MODE"))
+    await tx.execute(text("LOCK TABLE job IN EXCLUSIVE MODE"))
 
 
 @asynccontextmanager
@@ -93,27 +93,27 @@ async def running_without_jobs(settings: config.Settings, tenant: str) -> AsyncI
 
 async def drop_jobs(resources: Resources, tenant: str) -> None:
     """Delete what a test leaves due, which another test of the same database would process."""
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await _lock_jobs(connection)
-        await connection.execute(delete(job).where(job.c.tenant == tenant))
+    async with resources.postgres.for_tenant(tenant) as tx:
+        await _lock_jobs(tx)
+        await tx.execute(delete(job).where(job.c.tenant == tenant))
 
 
 async def drop_all_jobs(resources: Resources) -> None:
     """Delete what earlier tests have left due in this database, before a test counts the calls of a model."""
-    async with resources.postgres.across_tenants() as connection:
-        await _lock_jobs(connection)
-        await connection.execute(delete(job))
+    async with resources.postgres.across_tenants() as tx:
+        await _lock_jobs(tx)
+        await tx.execute(delete(job))
 
 
 async def make_due(resources: Resources) -> None:
     """Make all delayed jobs due now, instead of waiting for them."""
-    async with resources.postgres.across_tenants() as connection:
-        await _lock_jobs(connection)
-        await connection.execute(update(job).values(run_at=func.now()))
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
+        await _lock_jobs(tx)
+        await tx.execute(update(job).values(run_at=func.now()))
+    async with resources.postgres.across_tenants() as tx:
         # As the owner of the tables, to whom no policy applies: the database has the tenants of many tests.
-        await connection.execute(text("SET LOCAL ROLE NONE"))
-        await connection.execute(update(removal).values(removed_at=removal.c.removed_at - _LONG))
+        await tx.execute(text("SET LOCAL ROLE NONE"))
+        await tx.execute(update(removal).values(removed_at=removal.c.removed_at - _LONG))
 
 
 async def process_all(resources: Resources) -> None:

@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from sqlalchemy import func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from shared.infra.transaction import Connection
 
 _COUNT_WAITING = text(
     "SELECT count(*) FROM pg_locks WHERE NOT granted AND :holder = ANY (pg_blocking_pids(pid))"
@@ -12,9 +13,9 @@ _COUNT_WAITING = text(
 _LONGEST_SECONDS = 30
 
 
-async def wait_until_blocked(connection: AsyncConnection, task: "asyncio.Future[Any]") -> None:
+async def wait_until_blocked(holding: Connection, task: "asyncio.Future[Any]") -> None:
     """Return once a transaction of the task waits for a lock of this one. Fail if the task ends before."""
-    holder = await connection.scalar(select(func.pg_backend_pid()))
+    holder = await holding.scalar(select(func.pg_backend_pid()))
     async with asyncio.timeout(_LONGEST_SECONDS):
-        while not await connection.scalar(_COUNT_WAITING, {"holder": holder}):
+        while not await holding.scalar(_COUNT_WAITING, {"holder": holder}):
             assert not task.done(), "it did not wait"

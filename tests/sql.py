@@ -8,6 +8,6 @@ from tests.conftest import Gateway
 
 
 async def sql(gateway: Gateway, statement: str, **values: Any) -> list[Any]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        result = await connection.execute(text(statement), values)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        result = await tx.execute(text(statement), values)
         return list(result) if result.returns_rows else []

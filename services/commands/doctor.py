@@ -63,8 +63,8 @@ async def _run_check(check: Awaitable[Any]) -> tuple[bool, str]:
 
 
 async def _check_postgres(resources: Resources) -> str:
-    async with resources.postgres.autocommit() as connection:
-        await connection.run_sync(refuse_earlier_schema)
+    async with resources.postgres.autocommit() as tx:
+        await tx.run_sync(refuse_earlier_schema)
     return "answers"
 
 
@@ -113,8 +113,8 @@ def _print_outcomes(outcome_by_part: dict[str, tuple[bool, str]]) -> None:
 
 
 async def _print_index(resources: Resources) -> None:
-    async with resources.postgres.across_tenants() as connection:
-        all_generations = await generations.list_generations(connection)
+    async with resources.postgres.across_tenants() as tx:
+        all_generations = await generations.list_generations(tx)
     table = Table("collection", "state", "model", "dimension")
     for generation in all_generations:
         model, dimension = generation.model or "keywords only", str(generation.dimension or "")

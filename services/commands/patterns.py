@@ -47,8 +47,8 @@ async def _change(resources: Resources, tenant: str, *, is_given: bool) -> Conse
 
 async def _require_tenant(resources: Resources, tenant: str) -> None:
     """Raise errors.NotFound for a tenant that has no key: nobody consents for one by a slip of the pen."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     if tenant not in tenants:
         raise errors.NotFound(f"no tenant '{tenant}'")
 

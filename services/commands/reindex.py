@@ -55,12 +55,12 @@ async def _rebuild(resources: Resources, kinds: Sequence[RecordKind], *, wait: b
 
 async def _count_missing(resources: Resources, new_generations: Sequence[Generation]) -> dict[int, int]:
     """Return how many records each started generation lacks that is not live yet, by generation id."""
-    async with resources.postgres.across_tenants() as connection:
-        all_generations = await generations.list_generations(connection)
+    async with resources.postgres.across_tenants() as tx:
+        all_generations = await generations.list_generations(tx)
         new_ids = {generation.id for generation in new_generations}
         live = {generation.kind: generation for generation in all_generations if generation.state == "live"}
         return {
-            generation.id: await generations.count_missing(connection, generation, live[generation.kind])
+            generation.id: await generations.count_missing(tx, generation, live[generation.kind])
             for generation in all_generations
             if generation.state == "building" and generation.id in new_ids
         }

@@ -57,9 +57,9 @@ async def _check_schema(settings: config.Settings) -> None:
     migrations = ScriptDirectory.from_config(configuration())
     postgres = Postgres(settings)
     try:
-        async with postgres.autocommit() as connection:
-            await connection.run_sync(refuse_earlier_schema)
-            current_revision = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+        async with postgres.autocommit() as tx:
+            await tx.run_sync(refuse_earlier_schema)
+            current_revision = await tx.scalar(text("SELECT version_num FROM alembic_version"))
     finally:
         await postgres.close()
     head = migrations.get_current_head()

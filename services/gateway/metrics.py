@@ -94,10 +94,10 @@ async def render(resources: Resources) -> bytes:
     """Return all metrics as text. If Postgres is unavailable, return those of this gateway only."""
     gateway_text = generate_latest(_gateway_registry())
     try:
-        async with resources.postgres.across_tenants() as connection:
-            stage_rows = await backlog.backlog_by_stage(connection)
-            counter_rows = await fleet_counters.read_all(connection)
-            pauses = await model_pauses.list_all(connection)
+        async with resources.postgres.across_tenants() as tx:
+            stage_rows = await backlog.backlog_by_stage(tx)
+            counter_rows = await fleet_counters.read_all(tx)
+            pauses = await model_pauses.list_all(tx)
     except errors.Unavailable:
         return gateway_text
     shared_registry = CollectorRegistry()

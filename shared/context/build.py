@@ -8,9 +8,7 @@ since is left out (`recheck`).
 
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
-
-from sqlalchemy.ext.asyncio import AsyncConnection
+from typing import Any
 
 from shared.context import assemble, blocks, queries, recheck
 from shared.context.gather import gather
@@ -29,11 +27,11 @@ from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append, window_start
 from shared.conversation.turns import queries as turn_queries
-from shared.conversation.turns.turn import SkillPart, Turn, TurnDraft, turn_key_of
+from shared.conversation.turns.turn import SkillPart, TurnDraft, turn_key_of
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
-from shared.jobs.job import Job
+from shared.infra.transaction import Transaction
 from shared.memory.pinned import queries as pinned_queries
 from shared.memory.skills import use_queries
 from shared.memory.skills.use_queries import UsedBy
@@ -54,13 +52,15 @@ async def build_context(
     Raises errors.NotFound if the caller sees no such session.
     """
     started = time.perf_counter()
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        stored_response = await find_stored(connection, caller.tenant, key)
-        if stored_response is None:
-            session = await get_session(connection, resources.settings, caller, session_id)
-            found = await queries.read_session_inputs(connection, session)
+    async with resources.transaction(caller.tenant) as tx:
+        stored_response = await find_stored(tx, key)
+        if stored_response is not None:
+            append.index_repeated(tx, session_id, [stored_response])
+        else:
+            session = await get_session(tx, resources.settings, caller, session_id)
+            found = await queries.read_session_inputs(tx, session)
     if stored_response is not None:
-        return await _repeat(resources, caller.tenant, session_id, stored_response)
+        return dict(stored_response)
     options = request.options.or_else(caller, ContextOptions.from_json(found.options))
     request = replace(request, options=options)
     inputs = await gather(resources, session, found, request)
@@ -70,34 +70,13 @@ async def build_context(
         context = assemble.assemble(inputs, request)
         return _to_response(request, inputs, context, started)
     try:
-        recorded = await _record(resources, caller, session, inputs, request, key, started)
+        return await _record(resources, caller, session, inputs, request, key, started)
     except _IsFirstNow:
         return await build_context(resources, caller, session_id, request, key)
-    if recorded.turns is None:
-        return await _repeat(resources, caller.tenant, session_id, recorded.response)
-    # The agent waits for its answer now, and nobody searches for this turn before the session's next one.
-    await append.cache_and_index(resources, recorded.session, recorded.turns, recorded.jobs, wait=False)
-    return recorded.response
-
-
-async def _repeat(
-    resources: Resources, tenant: str, session_id: str, stored_response: JsonObject
-) -> JsonObject:
-    await append.index_stored(resources, tenant, session_id, [stored_response])
-    return dict(stored_response)
 
 
 class _IsFirstNow(Exception):
     """All turns were deleted since the context was gathered, so it lacks what a first turn may show."""
-
-
-class _Recorded(NamedTuple):
-    """A response, and the recorded turn with its index jobs; `turns` is None for a repeated request."""
-
-    response: JsonObject
-    session: Session
-    turns: list[Turn] | None
-    jobs: list[Job]
 
 
 @repeated_after_deadlock
@@ -109,57 +88,54 @@ async def _record(
     request: Request,
     key: IdempotencyKey | None,
     started: float,
-) -> _Recorded:
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as idempotent_request,
-    ):
+) -> JsonObject:
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as idempotent_request:
         if idempotent_request.stored is not None:
-            return _Recorded(idempotent_request.stored, gathered_session, None, [])
-        await recheck.lock_sessions(connection, gathered_session, inputs)
-        session = await get_session(connection, resources.settings, caller, gathered_session.id, lock=True)
+            append.index_repeated(tx, gathered_session.id, [idempotent_request.stored])
+            return dict(idempotent_request.stored)
+        await recheck.lock_sessions(tx, gathered_session, inputs)
+        session = await get_session(tx, resources.settings, caller, gathered_session.id, lock=True)
         if session.log_state != gathered_session.log_state:
-            await _reload_turns(resources, connection, session, inputs)
+            await _reload_turns(resources, tx, session, inputs)
         expires_at = None
         if key is not None:
-            expires_at = await recheck.leave_out_deleted_entries(resources, connection, session, inputs)
-        await recheck.leave_out_deleted(connection, session, inputs)
+            expires_at = await recheck.leave_out_deleted_entries(resources, tx, session, inputs)
+        await recheck.leave_out_deleted(tx, session, inputs)
         has_budget = request.max_tokens is not None
         await recheck.leave_out_deleted_skills(
-            connection, session, inputs, lock_replayed=key is not None, has_budget=has_budget
+            tx, inputs, lock_replayed=key is not None, has_budget=has_budget
         )
         if key is not None:
-            inputs.core = blocks.core(await pinned_queries.lock_core(connection, session.scope))
-            await recheck.leave_out_deleted_triples(connection, session, inputs)
+            inputs.core = blocks.core(await pinned_queries.lock_core(tx, session.scope))
+            await recheck.leave_out_deleted_triples(tx, inputs)
         context = assemble.assemble(inputs, request)
-        turns, jobs = await append.insert_turns(
-            connection, resources.settings, session, [_to_draft(request, context)]
-        )
+        # The agent waits for its answer now, and nobody searches for this turn before the session's next one.
+        turns = await append.insert_turns(tx, resources, session, [_to_draft(request, context)], wait=False)
         versions = {result.memory.id: result.memory.content_version for result in context.new_memories}
-        await turn_queries.save_recalled(connection, session, turns[0].seq, versions)
+        await turn_queries.save_recalled(tx, session, turns[0].seq, versions)
         shown_ids = [line.id for line in context.lines if line.skill_part is SkillPart.CONTENT]
-        await use_queries.note_use(connection, session.tenant, shown_ids, session.id, UsedBy.CONTEXT)
-        await append.notify_dreams(connection, resources.settings, session, turns)
+        await use_queries.note_use(tx, shown_ids, session.id, UsedBy.CONTEXT)
+        await append.notify_dreams(tx, resources.settings, session, turns)
         response = _to_response(request, inputs, context, started) | {"seq": turns[0].seq}
         ids = [] if key is None else _ids_in_response(inputs, context)
         record_ids = [session.id, turns[0].record_id, *ids]
         await idempotent_request.store(
             response, record_ids=record_ids, user_id=session.user_id, expires_at=expires_at
         )
-    return _Recorded(response, session, turns, jobs)
+        return response
 
 
 async def _reload_turns(
-    resources: Resources, connection: AsyncConnection, session: Session, inputs: ContextInputs
+    resources: Resources, tx: Transaction, session: Session, inputs: ContextInputs
 ) -> None:
     is_first = session.turn_count == 0
     if is_first and not inputs.first_turn and not inputs.results:
         raise _IsFirstNow
     inputs.first_turn = is_first
     count = window_start.max_replayed(resources.settings, session)
-    turns = await turn_queries.list_last(connection, session.tenant, session.id, count)
+    turns = await turn_queries.list_last(tx, session.id, count)
     inputs.turns = window_start.within(session, turns)
-    found = await queries.read_session_inputs(connection, session)
+    found = await queries.read_session_inputs(tx, session)
     inputs.recalled_before = found.recalled_before
     _add_summary(resources, inputs, found)
 

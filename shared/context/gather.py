@@ -232,8 +232,8 @@ async def _select_visible(
     namespaces = {_namespace_of(info) for info in infos}
     if not namespaces:
         return []
-    async with resources.postgres.for_tenant(session.tenant) as connection:
-        owners = await namespace_queries.owners_of(connection, session.tenant, sorted(namespaces))
+    async with resources.postgres.for_tenant(session.tenant) as tx:
+        owners = await namespace_queries.owners_of(tx, sorted(namespaces))
     return [info for info in infos if _is_visible(session, owners[_namespace_of(info)])]
 
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.session import Session
 from shared.conversation.summary.summary import SessionSummary
 from shared.conversation.turns import window_start
-from shared.infra import prepared
+from shared.infra.transaction import Transaction
 from shared.memory.pinned.pinned_text import CoreText
 from shared.memory.skills import hit_queries
 from shared.memory.skills.skill import CatalogueEntry
@@ -69,7 +68,7 @@ class SessionInputs(NamedTuple):
     skills: Sequence[CatalogueEntry]
 
 
-async def read_session_inputs(connection: AsyncConnection, session: Session) -> SessionInputs:
+async def read_session_inputs(tx: Transaction, session: Session) -> SessionInputs:
     """Read the pinned texts, the agent's options, the summary and the recalls that contexts still show."""
     values = {
         "tenant": session.tenant,
@@ -78,7 +77,7 @@ async def read_session_inputs(connection: AsyncConnection, session: Session) -> 
         "session_id": session.id,
         "start": window_start.replayed_from(session),
     }
-    [row] = await prepared.fetch(connection, _READ, values)
+    [row] = await tx.fetch(_READ, values)
     return SessionInputs(
         [CoreText(*texts) for texts in row["pinned"] or ()],
         row["options"] or {},
@@ -87,5 +86,5 @@ async def read_session_inputs(connection: AsyncConnection, session: Session) -> 
         row["has_unsummarized"],
         row["has_entities"],
         row["scratchpad_revision"],
-        await hit_queries.list_catalogue(connection, session.scope) if row["has_skills"] else (),
+        await hit_queries.list_catalogue(tx, session.scope) if row["has_skills"] else (),
     )

@@ -10,8 +10,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.context import skills
 from shared.context.types import WORKING_BLOCKS, Block, BlockKind, ContextInputs, Line
 from shared.conversation.sessions import namespace_queries
@@ -21,6 +19,7 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn, turn_key_of
 from shared.foundation import errors
 from shared.infra import redis as redis_client
+from shared.infra.transaction import Transaction
 from shared.memory.graph import triple_queries
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.skills import queries as skill_queries
@@ -30,14 +29,14 @@ from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.resources import Resources
 
 
-async def lock_sessions(connection: AsyncConnection, session: Session, inputs: ContextInputs) -> None:
+async def lock_sessions(tx: Transaction, session: Session, inputs: ContextInputs) -> None:
     """Lock the session of a context and those whose turns it shows, in the order of all session locks."""
     if shown_ids := _shown_turn_ids(inputs):
         session_ids = {session.id, *(turn_key_of(record_id)[0] for record_id in shown_ids)}
-        await session_queries.lock(connection, session.tenant, sorted(session_ids))
+        await session_queries.lock(tx, sorted(session_ids))
 
 
-async def leave_out_deleted(connection: AsyncConnection, session: Session, inputs: ContextInputs) -> None:
+async def leave_out_deleted(tx: Transaction, session: Session, inputs: ContextInputs) -> None:
     """Remove deleted memories and turns from the inputs, and lock the others until the transaction ends.
 
     The sessions must be locked already.
@@ -46,14 +45,12 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
     memory_ids |= {
         line.id for turn in inputs.turns for line in turn.recalled_lines if line.skill_part is None
     }
-    existing_ids = await memory_queries.lock_existing(connection, session.tenant, sorted(memory_ids))
+    existing_ids = await memory_queries.lock_existing(tx, sorted(memory_ids))
     inputs.recalled = [result for result in inputs.recalled if result.memory.id in existing_ids]
     inputs.episodes = [result for result in inputs.episodes if result.memory.id in existing_ids]
     inputs.turns = [_without_deleted_lines(turn, existing_ids) for turn in inputs.turns]
     if shown_ids := _shown_turn_ids(inputs):
-        versions = await turn_queries.versions(
-            connection, session.tenant, sorted(shown_ids), turn_queries.visible(session.scope)
-        )
+        versions = await turn_queries.versions(tx, sorted(shown_ids), turn_queries.visible(session.scope))
         lines = {line for block in _past_turns(inputs) for line in block.lines}
         # An edited turn has another version: its old text may not be stored any more.
         deleted_ids = {line.record_id for line in lines if versions.get(line.record_id) != line.version}
@@ -61,12 +58,7 @@ async def leave_out_deleted(connection: AsyncConnection, session: Session, input
 
 
 async def leave_out_deleted_skills(
-    connection: AsyncConnection,
-    session: Session,
-    inputs: ContextInputs,
-    *,
-    lock_replayed: bool,
-    has_budget: bool,
+    tx: Transaction, inputs: ContextInputs, *, lock_replayed: bool, has_budget: bool
 ) -> None:
     """Remove skills that were deleted or changed from the inputs, and lock those that are new in this turn.
 
@@ -79,12 +71,12 @@ async def leave_out_deleted_skills(
     replayed_ids = {line.id for turn in inputs.turns for line in turn.recalled_lines if line.skill_part}
     locked_ids = new_ids | replayed_ids if lock_replayed else new_ids
     others = replayed_ids - locked_ids
-    versions = await skill_queries.lock_existing(connection, session.tenant, locked_ids, others)
+    versions = await skill_queries.lock_existing(tx, locked_ids, others)
     inputs.skills = skills.without_changed(inputs.skills, versions, new_ids | replayed_ids)
 
 
 async def leave_out_deleted_entries(
-    resources: Resources, connection: AsyncConnection, session: Session, inputs: ContextInputs
+    resources: Resources, tx: Transaction, session: Session, inputs: ContextInputs
 ) -> datetime | None:
     """Remove working-memory entries that are gone from the inputs of a context whose response is stored.
 
@@ -96,20 +88,18 @@ async def leave_out_deleted_entries(
     namespaces = sorted({keys.namespace_of(base) for base in bases.values()})
     if not namespaces:
         return None
-    await namespace_queries.lock_entry_names(connection, session.tenant, namespaces, shared=True)
+    await namespace_queries.lock_entry_names(tx, namespaces, shared=True)
     expiries = await _expiries_of_entries(resources, session.tenant, namespaces)
     deleted_keys = {key for key, base in bases.items() if base not in expiries}
     inputs.other_blocks = _without(inputs.other_blocks, WORKING_BLOCKS, deleted_keys)
     return min((expiries[base] for base in bases.values() if base in expiries), default=None)
 
 
-async def leave_out_deleted_triples(
-    connection: AsyncConnection, session: Session, inputs: ContextInputs
-) -> None:
+async def leave_out_deleted_triples(tx: Transaction, inputs: ContextInputs) -> None:
     """Remove deleted triples from the inputs of a context whose response is stored, and lock the others."""
     shown = {line.record_id for block in inputs.other_blocks for line in _graph_lines(block)}
     if shown:
-        existing = await triple_queries.lock_existing(connection, session.tenant, sorted(shown))
+        existing = await triple_queries.lock_existing(tx, sorted(shown))
         inputs.other_blocks = _without(inputs.other_blocks, {BlockKind.GRAPH}, shown - existing)
 
 

@@ -13,7 +13,7 @@ promoting a generation takes it exclusively, so that no save misses one of two g
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -49,6 +49,7 @@ from shared.foundation.scope import Scope
 from shared.infra.connection_pool import ConnectionPool
 from shared.infra.postgres_failures import TRANSIENT
 from shared.infra.prepared import driver_of
+from shared.infra.transaction import Connection, FleetTransaction, Transaction
 
 metadata = MetaData(
     naming_convention={
@@ -150,9 +151,9 @@ def seconds(number: float | BindParameter[float]) -> Function[Any]:
     return func.make_interval(*[literal_column("0")] * 6, number)
 
 
-async def transaction_time(connection: AsyncConnection) -> datetime:
+async def transaction_time(tx: Transaction) -> datetime:
     """Return when the transaction began, as `now()` in its statements does: the time that its rows get."""
-    return (await connection.execute(select(func.now()))).scalar_one()
+    return (await tx.execute(select(func.now()))).scalar_one()
 
 
 def advisory_lock_key(*names: str) -> int:
@@ -172,21 +173,26 @@ class Postgres:
         most = _POOL_GROWTH * size
         self._pool = ConnectionPool(self.engine, kept=size, most=most, timeout=_POOL_TIMEOUT_SECONDS)
 
-    def for_tenant(self, tenant: str) -> AbstractAsyncContextManager[AsyncConnection]:
+    @asynccontextmanager
+    async def for_tenant(self, tenant: str) -> AsyncIterator[Transaction]:
         """Open a transaction over the rows of one tenant; it commits if the block ends without an error.
 
         Raises errors.Unavailable if Postgres cannot serve, also for a failure during the commit, after
         which the outcome is unknown. A caller that repeats the request with its idempotency key is safe.
         """
-        return self._transaction(tenant, f"pg_advisory_xact_lock_shared({GENERATIONS_LOCK})")
+        lock = f"pg_advisory_xact_lock_shared({GENERATIONS_LOCK})"
+        async with self._transaction(tenant, lock) as connection:
+            yield Transaction(connection, tenant)
 
-    def across_tenants(self, *, exclusive: bool = False) -> AbstractAsyncContextManager[AsyncConnection]:
+    @asynccontextmanager
+    async def across_tenants(self, *, exclusive: bool = False) -> AsyncIterator[FleetTransaction]:
         """Open a transaction over the tables without content, for all tenants.
 
         `exclusive` waits until no tenant transaction is open, and blocks new ones until this one ends.
         """
         lock = f"pg_advisory_xact_lock({GENERATIONS_LOCK})" if exclusive else None
-        return self._transaction(ALL_TENANTS, lock, waits_for_others=exclusive)
+        async with self._transaction(ALL_TENANTS, lock, waits_for_others=exclusive) as connection:
+            yield FleetTransaction(connection)
 
     @asynccontextmanager
     async def _transaction(
@@ -212,7 +218,7 @@ class Postgres:
                 raise RuntimeError("a statement failed, and the block went on: nothing was committed")
 
     @asynccontextmanager
-    async def autocommit(self) -> AsyncIterator[AsyncConnection]:
+    async def autocommit(self) -> AsyncIterator[Connection]:
         """Open a connection for ten seconds, on which each statement commits by itself in one round trip.
 
         It is for questions that come before the tenant is known. Row-level security hides every row.
@@ -220,7 +226,7 @@ class Postgres:
         async with self._pool.lend() as connection:
             try:
                 async with asyncio.timeout(_SHORT_SECONDS):
-                    yield connection
+                    yield Connection(connection)
             except (TimeoutError, asyncio.CancelledError):
                 await connection.invalidate()  # perhaps in the middle of a statement
                 raise

@@ -1,11 +1,10 @@
 """Claim due jobs for the time of a lease, with equal shares for all tenants."""
 
 from sqlalchemy import func, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind, Stage
-from shared.infra import prepared
 from shared.infra.postgres import seconds, tenant_filter
+from shared.infra.transaction import FleetTransaction, Transaction
 from shared.jobs.job import JOB_COLUMNS, Job
 from shared.jobs.table import job
 
@@ -72,7 +71,7 @@ _CLAIM_FINAL_ATTEMPT = text(
 
 
 async def claim_batch(
-    connection: AsyncConnection, stage: Stage, limit: int, lease: float, attempts: int
+    tx: FleetTransaction, stage: Stage, limit: int, lease: float, attempts: int
 ) -> list[Job]:
     """Claim up to `limit` due jobs for `lease` seconds.
 
@@ -80,25 +79,25 @@ async def claim_batch(
     """
     jobs: list[Job] = []
     of_stage = {"stage": stage.name, "attempts": attempts}
-    [lock] = await prepared.fetch(connection, _LOCK_FINAL_ATTEMPT)
+    [lock] = await tx.fetch(_LOCK_FINAL_ATTEMPT)
     if lock["is_locked"]:
-        rows = await prepared.fetch(connection, _CLAIM_FINAL_ATTEMPT, {**of_stage, "lease": lease})
+        rows = await tx.fetch(_CLAIM_FINAL_ATTEMPT, {**of_stage, "lease": lease})
         jobs += map(Job.from_row, rows)
     for backfill in (False, True):
         if rest := limit - len(jobs):
             values = {**of_stage, "backfill": backfill, "lease": lease, "limit": rest}
-            jobs += map(Job.from_row, await prepared.fetch(connection, _CLAIM, values))
+            jobs += map(Job.from_row, await tx.fetch(_CLAIM, values))
     return jobs
 
 
 async def claim_one(
-    connection: AsyncConnection, tenant: str, kind: RecordKind, record_id: str, stage: Stage, lease: float
+    tx: Transaction, kind: RecordKind, record_id: str, stage: Stage, lease: float
 ) -> Job | None:
     """Claim the job of one record; return None if it is not due, for example because it is claimed."""
-    rows = await connection.execute(
+    rows = await tx.execute(
         update(job)
         .where(
-            tenant_filter(job, tenant),
+            tenant_filter(job, tx.tenant),
             job.c.kind == kind,
             job.c.record_id == record_id,
             job.c.stage == stage.name,

@@ -15,12 +15,11 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import RowMapping, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Double, Text
 
 from shared.foundation import errors
-from shared.infra import prepared
 from shared.infra.postgres import Postgres
+from shared.infra.transaction import Connection, FleetTransaction, Transaction
 from shared.jobs.table import fleet_counter
 
 Channel = Literal["keyword", "vector"]
@@ -49,12 +48,12 @@ _Sums = dict[str, dict[str, float]]  # by the counter's name and the label value
 _gathered: WeakKeyDictionary[Postgres, _Sums] = WeakKeyDictionary()
 
 
-async def increment(connection: AsyncConnection, name: str, amounts: Mapping[str, float]) -> None:
+async def increment(tx: Connection, name: str, amounts: Mapping[str, float]) -> None:
     """Add to a counter in the caller's transaction; `amounts` maps label values to what is added."""
     non_zero = {labels: amount for labels, amount in amounts.items() if amount}
     if non_zero:
         values = {"name": name, "labels": list(non_zero), "amounts": list(non_zero.values())}
-        await prepared.fetch(connection, _INCREMENT, values)
+        await tx.fetch(_INCREMENT, values)
 
 
 async def increment_detached(postgres: Postgres, counters: Mapping[str, Mapping[str, float]]) -> None:
@@ -102,10 +101,10 @@ async def _write_until(end: asyncio.Event, postgres: Postgres) -> None:
 
 async def _write(postgres: Postgres, counters: Mapping[str, Mapping[str, float]]) -> None:
     with suppress(errors.Unavailable):
-        async with postgres.across_tenants() as connection:
-            await prepared.fetch(connection, _LIMIT_LOCKS)
+        async with postgres.across_tenants() as tx:
+            await tx.fetch(_LIMIT_LOCKS)
             for name, amounts in sorted(counters.items()):
-                await increment(connection, name, amounts)
+                await increment(tx, name, amounts)
 
 
 async def observe_time_to_searchable(postgres: Postgres, channel: Channel, ages: Sequence[float]) -> None:
@@ -117,22 +116,22 @@ async def observe_time_to_searchable(postgres: Postgres, channel: Channel, ages:
         )
 
 
-async def set_gauge(connection: AsyncConnection, name: str, labels: str, value: float) -> None:
+async def set_gauge(tx: Transaction, name: str, labels: str, value: float) -> None:
     """Set a gauge to a value."""
-    await connection.execute(_SET, {"name": name, "labels": labels, "value": value})
+    await tx.execute(_SET, {"name": name, "labels": labels, "value": value})
 
 
-async def delete_counter(connection: AsyncConnection, name: str, labels: Sequence[str]) -> None:
+async def delete_counter(tx: Transaction, name: str, labels: Sequence[str]) -> None:
     """Delete a counter or gauge for label values that no longer exist."""
-    await connection.execute(
+    await tx.execute(
         delete(fleet_counter).where(fleet_counter.c.name == name, fleet_counter.c.labels.in_(labels))
     )
 
 
-async def read_all(connection: AsyncConnection) -> list[RowMapping]:
+async def read_all(tx: FleetTransaction) -> list[RowMapping]:
     """Return every fleet counter as {name, labels, value}."""
     statement = select(fleet_counter).order_by(fleet_counter.c.name, fleet_counter.c.labels)
-    return list((await connection.execute(statement)).mappings())
+    return list((await tx.execute(statement)).mappings())
 
 
 def _upper_bound(age: float) -> float:

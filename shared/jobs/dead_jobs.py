@@ -2,9 +2,9 @@
 
 import structlog
 from sqlalchemy import func, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import ReasonCode
+from shared.infra.transaction import FleetTransaction
 from shared.jobs import counters
 from shared.jobs.job import Job
 from shared.jobs.table import job as job_table
@@ -12,13 +12,13 @@ from shared.jobs.table import job as job_table
 log = structlog.get_logger()
 
 
-async def mark_dead(connection: AsyncConnection, job: Job, reason: str) -> None:
+async def mark_dead(tx: FleetTransaction, job: Job, reason: str) -> None:
     """Mark an exhausted job as dead with its reason, count it and log it.
 
     A dead job stays visible and is never claimed again. The mark and the count are written in the
     caller's transaction. If another claim has replaced this one, nothing is written, counted or logged.
     """
-    stage = await connection.scalar(
+    stage = await tx.scalar(
         update(job_table)
         .where(
             job_table.c.id == job.id,
@@ -31,5 +31,5 @@ async def mark_dead(connection: AsyncConnection, job: Job, reason: str) -> None:
         .returning(job_table.c.stage)
     )
     if stage is not None:
-        await counters.increment(connection, "job_deaths", {stage: 1})
+        await counters.increment(tx, "job_deaths", {stage: 1})
         log.error("job_dead", stage=stage, job_id=job.id, reason=reason)

@@ -6,14 +6,13 @@ import orjson
 from cronsim import CronSim
 from sqlalchemy import bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Text
 
 from shared.foundation import stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 from shared.foundation.stages import Pipeline, RecordKind
-from shared.infra import prepared
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 
 # With a cron expression, the job of an active scope is due at the next cron time. Otherwise it is due after
@@ -69,7 +68,7 @@ _OTHER_ACTORS = [EVALUATION, MINING]
 """Their runs do not delay the next run of all passes."""
 
 
-async def schedule_dream(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
+async def schedule_dream(tx: Transaction, settings: Settings, scope: Scope) -> None:
     """Schedule a dream run for a scope, unless one is scheduled already or dreams are disabled."""
     if not settings.dream_enabled:
         return
@@ -84,11 +83,11 @@ async def schedule_dream(connection: AsyncConnection, settings: Settings, scope:
         "other_actors": _OTHER_ACTORS,
         "cron_time": next_cron_time(settings.dream_cron, datetime.now(UTC)),
     }
-    await prepared.fetch(connection, _SCHEDULE, values)
+    await tx.fetch(_SCHEDULE, values)
 
 
 async def schedule_evaluation(
-    connection: AsyncConnection, settings: Settings, scope: Scope, delay: float | None = None
+    tx: Transaction, settings: Settings, scope: Scope, delay: float | None = None
 ) -> None:
     """Make the sessions of a scope due for evaluation in `delay` seconds.
 
@@ -99,10 +98,10 @@ async def schedule_evaluation(
         return
     values: dict[str, str | float] = {"tenant": scope.tenant, "record_id": scope_to_record_id(scope)}
     if delay is not None:
-        await connection.execute(_HASTEN_EVALUATION, values | {"delay": delay})
+        await tx.execute(_HASTEN_EVALUATION, values | {"delay": delay})
     values |= {"stage": stages.DREAM_START.name}
     seconds = settings.session_idle_seconds if delay is None else delay
-    await prepared.fetch(connection, _SCHEDULE_EVALUATION, values | {"delay": seconds})
+    await tx.fetch(_SCHEDULE_EVALUATION, values | {"delay": seconds})
 
 
 _LOCK_RUNS = text(
@@ -121,7 +120,7 @@ _CANCEL_SCOPES = text(
 
 
 async def cancel_runs(
-    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
+    tx: Transaction, *, user_id: str | None = None, agent_id: str | None = None
 ) -> list[str]:
     """Lock the dream runs of a user, of all agents, or of an agent, of all users, and delete their jobs.
 
@@ -130,18 +129,16 @@ async def cancel_runs(
     pass locks its run before sessions and memories, call this before locking any, and after
     `removals.lock_subject`, with which no run is started meanwhile.
     """
-    values = {"tenant": tenant, "user_id": user_id, "agent_id": agent_id}
-    run_ids = list(await connection.scalars(_LOCK_RUNS, values))
-    await job_queries.cancel(connection, tenant, RecordKind.DREAM_RUN, run_ids, Pipeline.DREAM)
+    values = {"tenant": tx.tenant, "user_id": user_id, "agent_id": agent_id}
+    run_ids = list(await tx.scalars(_LOCK_RUNS, values))
+    await job_queries.cancel(tx, RecordKind.DREAM_RUN, run_ids, Pipeline.DREAM)
     return run_ids
 
 
-async def cancel_scopes(
-    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
-) -> None:
+async def cancel_scopes(tx: Transaction, *, user_id: str | None = None, agent_id: str | None = None) -> None:
     """Delete the jobs that would start dreams of a user or an agent. Memories are locked before this."""
-    values = {"tenant": tenant, "user_id": user_id, "agent_id": agent_id}
-    await connection.execute(_CANCEL_SCOPES, values)
+    values = {"tenant": tx.tenant, "user_id": user_id, "agent_id": agent_id}
+    await tx.execute(_CANCEL_SCOPES, values)
 
 
 def next_cron_time(cron: str | None, now: datetime) -> datetime | None:

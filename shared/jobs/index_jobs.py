@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.foundation.stages import RecordKind
-from shared.infra import prepared
 from shared.infra.postgres import tenant_filter
 from shared.infra.telemetry import traces
+from shared.infra.transaction import Connection, FleetTransaction, Transaction
 from shared.jobs import written_records
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
 from shared.jobs.job import Job
@@ -125,7 +124,7 @@ class Missing(NamedTuple):
 
 
 async def enqueue_index_jobs(
-    connection: AsyncConnection,
+    tx: Connection,
     tenant: str,
     kind: RecordKind,
     versions: Mapping[str, int],
@@ -140,8 +139,7 @@ async def enqueue_index_jobs(
     """
     if generation is None:
         written_records.note(tenant, kind, versions)
-    rows = await prepared.fetch(
-        connection,
+    rows = await tx.fetch(
         _ENQUEUE,
         {
             "tenant": tenant,
@@ -157,14 +155,14 @@ async def enqueue_index_jobs(
     return [Job.from_row(row) for row in rows]
 
 
-async def confirm_indexed(connection: AsyncConnection, jobs: Sequence[Job]) -> Confirmation:
+async def confirm_indexed(tx: FleetTransaction, jobs: Sequence[Job]) -> Confirmation:
     """Move jobs past the stage `index` if their claims are still valid."""
-    [row] = await prepared.fetch(connection, _CONFIRM_INDEXED, claim_parameters(jobs))
+    [row] = await tx.fetch(_CONFIRM_INDEXED, claim_parameters(jobs))
     confirmed = set(zip(row["ids"] or [], row["versions"] or [], strict=True))
     return Confirmation(row["to_embed"], row["ages"] or [], confirmed)
 
 
-async def enqueue_cleanup(connection: AsyncConnection, jobs: Sequence[Job]) -> None:
+async def enqueue_cleanup(tx: FleetTransaction, jobs: Sequence[Job]) -> None:
     """Enqueue the records of jobs that were superseded while their points were written.
 
     The point may have come after that of the newer version, whose writer could not delete it. A worker
@@ -172,53 +170,51 @@ async def enqueue_cleanup(connection: AsyncConnection, jobs: Sequence[Job]) -> N
     """
     for job in jobs:
         await enqueue_index_jobs(
-            connection, job.tenant, job.kind, {job.record_id: job.version + 1}, generation=job.generation
+            tx, job.tenant, job.kind, {job.record_id: job.version + 1}, generation=job.generation
         )
 
 
-async def confirm_embedded(connection: AsyncConnection, jobs: Sequence[Job]) -> list[float]:
+async def confirm_embedded(tx: FleetTransaction, jobs: Sequence[Job]) -> list[float]:
     """Delete jobs whose vectors are written if their claims are still valid.
 
     Return the seconds since their records were saved; backfills are left out.
     """
-    rows = await prepared.fetch(connection, _CONFIRM_EMBEDDED, claim_parameters(jobs))
+    rows = await tx.fetch(_CONFIRM_EMBEDDED, claim_parameters(jobs))
     return [row["age"] for row in rows if row["age"] is not None]
 
 
-async def reset_to_index(connection: AsyncConnection, jobs: Sequence[Job]) -> None:
+async def reset_to_index(tx: FleetTransaction, jobs: Sequence[Job]) -> None:
     """Move jobs back to the stage `index`, because the points that need vectors do not exist."""
-    await connection.execute(_RESET_TO_INDEX, claim_parameters(jobs))
+    await tx.execute(_RESET_TO_INDEX, claim_parameters(jobs))
 
 
-async def note_failure(connection: AsyncConnection, jobs: Sequence[Job], reason: str) -> None:
+async def note_failure(tx: Connection, jobs: Sequence[Job], reason: str) -> None:
     """Note why the points of these jobs could not be written, with those in the stage `index`.
 
     A claim stays valid: its worker may be about to write them.
     """
     ids, versions = [job.id for job in jobs], [job.version for job in jobs]
     values = {"ids": ids, "versions": versions, "error": reason[:500]}
-    await prepared.fetch(connection, _NOTE_FAILURE, values)
+    await tx.fetch(_NOTE_FAILURE, values)
 
 
-async def list_incomplete_generations(connection: AsyncConnection) -> frozenset[int]:
+async def list_incomplete_generations(tx: FleetTransaction) -> frozenset[int]:
     """Return the live generations that lack points or, for long, vectors of any tenant."""
-    return frozenset([row["id"] for row in await prepared.fetch(connection, _LIST_INCOMPLETE)])
+    return frozenset([row["id"] for row in await tx.fetch(_LIST_INCOMPLETE)])
 
 
-async def find_missing(connection: AsyncConnection, tenant: str, generation: int) -> Missing:
+async def find_missing(tx: Transaction, generation: int) -> Missing:
     """Return whether a generation lacks points of a tenant, and whether it lacks vectors for long."""
-    values = {"tenant": tenant, "generation": generation}
-    [row] = await prepared.fetch(connection, _FIND_MISSING, values)
+    values = {"tenant": tx.tenant, "generation": generation}
+    [row] = await tx.fetch(_FIND_MISSING, values)
     return Missing(row["points"], row["vectors"])
 
 
-async def find_unindexed(
-    connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str]
-) -> list[Job]:
+async def find_unindexed(tx: Transaction, kind: RecordKind, record_ids: Sequence[str]) -> list[Job]:
     """Return the unclaimed jobs in the stage `index` of some records."""
-    rows = await connection.execute(
+    rows = await tx.execute(
         select(job_table)
-        .where(tenant_filter(job_table, tenant), job_table.c.kind == kind)
+        .where(tenant_filter(job_table, tx.tenant), job_table.c.kind == kind)
         .where(job_table.c.record_id.in_(record_ids), job_table.c.stage == "index")
         .where(job_table.c.lease_token.is_(None), job_table.c.dead_at.is_(None))
     )
@@ -236,12 +232,12 @@ _COUNT_MISSING = text(
 )
 
 
-async def count_missing(connection: AsyncConnection, candidate_id: int, live_id: int) -> int:
+async def count_missing(tx: FleetTransaction, candidate_id: int, live_id: int) -> int:
     """Return the number of records that the live generation has and the candidate does not have yet."""
     values = {"candidate": candidate_id, "live": live_id}
-    return int(await connection.scalar(_COUNT_MISSING, values) or 0)
+    return int(await tx.scalar(_COUNT_MISSING, values) or 0)
 
 
-async def delete_of_generation(connection: AsyncConnection, generation_id: int) -> None:
+async def delete_of_generation(tx: FleetTransaction, generation_id: int) -> None:
     """Delete every job of a generation, of all tenants, dead ones too."""
-    await connection.execute(delete(job_table).where(job_table.c.generation == generation_id))
+    await tx.execute(delete(job_table).where(job_table.c.generation == generation_id))

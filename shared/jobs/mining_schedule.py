@@ -7,12 +7,11 @@ claimed it. The worker looks at the turns themselves, after all transactions tha
 """
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
-from shared.infra import prepared
+from shared.infra.transaction import Transaction
 from shared.jobs.dream_schedule import has_no_job, scope_to_record_id
 
 RETRY_SECONDS = 1800.0
@@ -73,7 +72,7 @@ def is_enabled(settings: Settings) -> bool:
     )
 
 
-async def count_turns(connection: AsyncConnection, settings: Settings, scope: Scope, turns: int) -> None:
+async def count_turns(tx: Transaction, settings: Settings, scope: Scope, turns: int) -> None:
     """Note new turns of a scope, and make it due: at once if it has enough of them, else when it can rest.
 
     Nothing is noted where nothing is mined: without a model, and if the agent's profile says so.
@@ -89,18 +88,18 @@ async def count_turns(connection: AsyncConnection, settings: Settings, scope: Sc
         "max_turns": settings.mine_turns,
         "rest": settings.mine_rest_seconds,
     }
-    await prepared.fetch(connection, _COUNT_TURNS, values)
+    await tx.fetch(_COUNT_TURNS, values)
 
 
-async def schedule(connection: AsyncConnection, scope: Scope, delay: float, turns: int = 0) -> None:
+async def schedule(tx: Transaction, scope: Scope, delay: float, turns: int = 0) -> None:
     """Make a scope, with so many unmined turns, due in `delay` seconds at the latest."""
     values = {"stage": stages.MINE_START.name, "delay": delay, "turns": turns}
-    await connection.execute(_SCHEDULE, _job_of(scope) | values)
+    await tx.execute(_SCHEDULE, _job_of(scope) | values)
 
 
-async def unschedule(connection: AsyncConnection, scope: Scope) -> None:
+async def unschedule(tx: Transaction, scope: Scope) -> None:
     """Delete the job of a scope of which a run is about to read all turns, unless a worker has it."""
-    await connection.execute(_UNSCHEDULE, _job_of(scope))
+    await tx.execute(_UNSCHEDULE, _job_of(scope))
 
 
 def _job_of(scope: Scope) -> dict[str, str]:

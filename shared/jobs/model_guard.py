@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import config, errors
 from shared.foundation.stages import REFUSALS_OF_MODEL, ReasonCode
 from shared.infra.model_endpoint import ModelIdentity
 from shared.infra.postgres import Postgres
+from shared.infra.transaction import FleetTransaction
 from shared.jobs import model_pauses
 
 log = structlog.get_logger()
@@ -46,11 +46,11 @@ async def _admit(postgres: Postgres, settings: config.Settings, stage: str, iden
 
     Raises errors.ModelRefused if the stage is paused and the call may not be its probe.
     """
-    async with postgres.across_tenants() as connection:
-        pause = await model_pauses.find(connection, stage, identity)
+    async with postgres.across_tenants() as tx:
+        pause = await model_pauses.find(tx, stage, identity)
         if pause is None:
-            return await model_pauses.is_any_disproved(connection, stage, identity)
-        if await model_pauses.claim_probe(connection, stage, identity, settings.model_probe_interval):
+            return await model_pauses.is_any_disproved(tx, stage, identity)
+        if await model_pauses.claim_probe(tx, stage, identity, settings.model_probe_interval):
             return True
     raise errors.ModelRefused("the model", f"{stage} is paused", pause.reason_code, pause.seconds_to_probe)
 
@@ -63,14 +63,14 @@ async def _begin(
     reason_code: ReasonCode,
 ) -> None:
     log.error("stage_paused", stage=stage, model=identity.model, reason_code=reason_code)
-    async with postgres.across_tenants() as connection:
-        await model_pauses.begin(connection, stage, identity, reason_code, settings.model_probe_interval)
+    async with postgres.across_tenants() as tx:
+        await model_pauses.begin(tx, stage, identity, reason_code, settings.model_probe_interval)
 
 
 async def _end(postgres: Postgres, stage: str, identity: ModelIdentity) -> None:
     log.info("stage_resumed", stage=stage, model=identity.model)
-    async with postgres.across_tenants() as connection:
-        await model_pauses.end(connection, stage, identity)
+    async with postgres.across_tenants() as tx:
+        await model_pauses.end(tx, stage, identity)
 
 
 async def note_refusal(
@@ -83,18 +83,16 @@ async def note_refusal(
     """
     if refusal.reason_code not in REFUSALS_OF_MODEL:
         return
-    async with postgres.across_tenants() as connection:
-        if await model_pauses.find(connection, stage, identity) is None:
-            await model_pauses.begin(connection, stage, identity, refusal.reason_code, interval)
+    async with postgres.across_tenants() as tx:
+        if await model_pauses.find(tx, stage, identity) is None:
+            await model_pauses.begin(tx, stage, identity, refusal.reason_code, interval)
 
 
-async def claim_limit(
-    connection: AsyncConnection, stage: str, identity: ModelIdentity | None, limit: int
-) -> int:
+async def claim_limit(tx: FleetTransaction, stage: str, identity: ModelIdentity | None, limit: int) -> int:
     """Return how many jobs of a stage may be claimed: `limit`, one to probe a paused model, or 0."""
     if identity is None:
         return limit
-    pause = await model_pauses.find(connection, stage, identity)
+    pause = await model_pauses.find(tx, stage, identity)
     if pause is None:
         return limit
     return min(limit, 1) if pause.seconds_to_probe <= 0 else 0

@@ -10,14 +10,13 @@ from typing import Any, cast
 
 from sqlalchemy import and_, any_, bindparam, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.types import Text
 
 from shared.foundation.stages import REFUSALS_OF_MODEL, ReasonCode
-from shared.infra import prepared
 from shared.infra.model_endpoint import ModelIdentity
 from shared.infra.postgres import is_any_of, seconds
+from shared.infra.transaction import Connection, FleetTransaction
 from shared.jobs.table import model_pause
 
 
@@ -31,20 +30,18 @@ class Pause:
     seconds_to_probe: float
 
 
-async def find(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> Pause | None:
+async def find(tx: FleetTransaction, stage: str, identity: ModelIdentity) -> Pause | None:
     """Return the pause of a stage with this model, or None. For new settings its probe is due."""
-    row = await prepared.fetch_one(connection, _FIND, _values(stage, identity))
+    row = await tx.fetch_one(_FIND, _values(stage, identity))
     if row is None:
         return None
     wait_seconds = 0.0 if row["is_new"] else max(0.0, float(row["wait"]))
     return Pause(stage, ReasonCode(row["reason_code"]), row["since"], wait_seconds)
 
 
-async def claim_probe(
-    connection: AsyncConnection, stage: str, identity: ModelIdentity, interval: float
-) -> bool:
+async def claim_probe(tx: FleetTransaction, stage: str, identity: ModelIdentity, interval: float) -> bool:
     """Tell whether the caller is to probe the model now: once in `interval` seconds for all workers."""
-    rows = await connection.execute(
+    rows = await tx.execute(
         update(model_pause)
         .where(*_is_of(stage, identity))
         .where(or_(model_pause.c.next_probe_at <= func.now(), ~_was_refused(identity)))
@@ -59,18 +56,14 @@ async def claim_probe(
 
 
 async def begin(
-    connection: AsyncConnection,
-    stage: str,
-    identity: ModelIdentity,
-    reason_code: ReasonCode,
-    interval: float,
+    tx: FleetTransaction, stage: str, identity: ModelIdentity, reason_code: ReasonCode, interval: float
 ) -> None:
     """Pause a stage, or note that it is refused for another reason now."""
-    await connection.execute(
+    await tx.execute(
         delete(model_pause).where(*_is_of(stage, identity), model_pause.c.reason_code != reason_code)
     )
     next_probe_at = func.now() + seconds(interval)
-    await connection.execute(
+    await tx.execute(
         insert(model_pause)
         .values(
             stage=stage,
@@ -92,28 +85,26 @@ async def begin(
     )
 
 
-async def end(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> None:
+async def end(tx: FleetTransaction, stage: str, identity: ModelIdentity) -> None:
     """End the pauses that an answer in a stage disproves: its own, and the model's in other stages."""
-    await connection.execute(delete(model_pause).where(_is_disproved(stage, identity)))
+    await tx.execute(delete(model_pause).where(_is_disproved(stage, identity)))
 
 
-async def is_any_disproved(connection: AsyncConnection, stage: str, identity: ModelIdentity) -> bool:
+async def is_any_disproved(tx: FleetTransaction, stage: str, identity: ModelIdentity) -> bool:
     """Tell whether an answer in this stage would end a pause."""
-    row = await prepared.fetch_one(connection, _IS_ANY_DISPROVED, _values(stage, identity))
+    row = await tx.fetch_one(_IS_ANY_DISPROVED, _values(stage, identity))
     return row is not None and row["is_disproved"]
 
 
-async def list_all(connection: AsyncConnection) -> list[Pause]:
+async def list_all(tx: Connection) -> list[Pause]:
     """Return all pauses, the longest first."""
-    rows = await connection.execute(select(model_pause).order_by(model_pause.c.since, model_pause.c.stage))
+    rows = await tx.execute(select(model_pause).order_by(model_pause.c.since, model_pause.c.stage))
     return [Pause(row.stage, ReasonCode(row.reason_code), row.since, 0.0) for row in rows]
 
 
-async def delete_stale(connection: AsyncConnection, age: float) -> None:
+async def delete_stale(tx: FleetTransaction, age: float) -> None:
     """Delete pauses that nobody has probed for `age` seconds: their model is no longer configured."""
-    await connection.execute(
-        delete(model_pause).where(model_pause.c.next_probe_at < func.now() - seconds(age))
-    )
+    await tx.execute(delete(model_pause).where(model_pause.c.next_probe_at < func.now() - seconds(age)))
 
 
 def _is_of(stage: str, identity: ModelIdentity) -> tuple[ColumnElement[bool], ...]:

@@ -7,18 +7,18 @@ begins with the run, so the beats need not agree on when intervals begin.
 
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import seconds
+from shared.infra.transaction import FleetTransaction
 from shared.jobs.table import periodic_run
 
 
-async def claim_run(connection: AsyncConnection, task: str, interval: float) -> bool:
+async def claim_run(tx: FleetTransaction, task: str, interval: float) -> bool:
     """Tell whether a periodic task is to run now, and if so, record the run.
 
     It is to run if it did not run within the last `interval` seconds.
     """
-    row = await connection.execute(
+    row = await tx.execute(
         insert(periodic_run)
         .values(task=task)
         .on_conflict_do_update(

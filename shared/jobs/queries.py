@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import ColumnElement, ScalarSelect, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger, Text
 
 from shared.foundation.stages import REFUSALS, Pipeline, ReasonCode, RecordKind, Stage
-from shared.infra import prepared
 from shared.infra.postgres import is_any_of, seconds, tenant_filter
 from shared.infra.telemetry import traces
+from shared.infra.transaction import Connection, FleetTransaction, Transaction
 from shared.jobs.claimed_jobs import claim_parameters, on_claimed_jobs
 from shared.jobs.job import LOCK_ORDER, Job
 from shared.jobs.table import job as job_table
@@ -44,7 +43,7 @@ _COMPLETE = on_claimed_jobs("DELETE FROM job USING claimed WHERE job.id = claime
 
 
 async def enqueue(
-    connection: AsyncConnection,
+    tx: Connection,
     tenant: str,
     kind: RecordKind,
     stage: Stage,
@@ -60,64 +59,56 @@ async def enqueue(
         values = {"record_ids": list(versions), "versions": list(versions.values())}
         names = {"tenant": tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
         trace = {"traceparent": traces.traceparent(), "delay": delay}
-        await connection.execute(_ENQUEUE, names | values | trace)
+        await tx.execute(_ENQUEUE, names | values | trace)
 
 
 async def enqueue_missing(
-    connection: AsyncConnection, tenant: str, kind: RecordKind, stage: Stage, versions: Mapping[str, int]
+    tx: Transaction, kind: RecordKind, stage: Stage, versions: Mapping[str, int]
 ) -> None:
     """Enqueue those records for a stage that have no job in its pipeline; `versions` is by record id."""
     if versions:
         values = {"record_ids": list(versions), "versions": list(versions.values())}
-        names = {"tenant": tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
-        await connection.execute(_ENQUEUE_MISSING, names | values)
+        names = {"tenant": tx.tenant, "kind": kind, "pipeline": stage.pipeline, "stage": stage.name}
+        await tx.execute(_ENQUEUE_MISSING, names | values)
 
 
-async def get_unclaimed(
-    connection: AsyncConnection, tenant: str, kind: RecordKind, record_id: str, stage: Stage
-) -> Job:
+async def get_unclaimed(tx: Transaction, kind: RecordKind, record_id: str, stage: Stage) -> Job:
     """Return the job that this transaction has enqueued, for a writer that does the work itself at first."""
     where = (
-        tenant_filter(job_table, tenant),
+        tenant_filter(job_table, tx.tenant),
         job_table.c.kind == kind,
         job_table.c.record_id == record_id,
         job_table.c.pipeline == stage.pipeline,
     )
-    return Job.from_row((await connection.execute(select(job_table).where(*where))).mappings().one())
+    return Job.from_row((await tx.execute(select(job_table).where(*where))).mappings().one())
 
 
-async def complete(connection: AsyncConnection, jobs: Sequence[Job]) -> set[int]:
+async def complete(tx: Connection, jobs: Sequence[Job]) -> set[int]:
     """Delete the jobs whose claims are still valid; return their ids.
 
     Call this in the transaction that records the outcome, before anything else is recorded. If a job's
     id is not returned, its claim is no longer valid and its outcome must not be recorded. A transaction
     that also locks other rows must lock them before the jobs, here and everywhere, to avoid deadlocks.
     """
-    rows = await prepared.fetch(connection, _COMPLETE, claim_parameters(jobs)) if jobs else []
+    rows = await tx.fetch(_COMPLETE, claim_parameters(jobs)) if jobs else []
     return {row["id"] for row in rows}
 
 
-async def lock_valid(connection: AsyncConnection, jobs: Sequence[Job]) -> list[Job]:
+async def lock_valid(tx: Connection, jobs: Sequence[Job]) -> list[Job]:
     """Return the jobs whose claims are still valid; they stay so until the transaction ends."""
-    rows = await prepared.fetch(connection, _LOCK_VALID, claim_parameters(jobs)) if jobs else []
+    rows = await tx.fetch(_LOCK_VALID, claim_parameters(jobs)) if jobs else []
     ids = {row["id"] for row in rows}
     return [job for job in jobs if job.id in ids]
 
 
 async def reschedule(
-    connection: AsyncConnection,
-    job: Job,
-    error: str,
-    delay: float,
-    *,
-    reason_code: ReasonCode,
-    refund: bool,
+    tx: Connection, job: Job, error: str, delay: float, *, reason_code: ReasonCode, refund: bool
 ) -> None:
     """End a claim and make the job due again in `delay` seconds; `refund` returns the attempt.
 
     `error` is the reason for people, `reason_code` the reason for programs.
     """
-    await connection.execute(
+    await tx.execute(
         update(job_table)
         .where(job_table.c.id == job.id, job_table.c.lease_token == job.lease_token)
         .values(
@@ -130,9 +121,9 @@ async def reschedule(
     )
 
 
-async def extend_lease(connection: AsyncConnection, job: Job, lease: float) -> bool:
+async def extend_lease(tx: Connection, job: Job, lease: float) -> bool:
     """Extend the lease of a claim to `lease` seconds from now. Return whether the claim is valid."""
-    extended = await connection.execute(
+    extended = await tx.execute(
         update(job_table)
         .where(job_table.c.id == job.id, job_table.c.lease_token == job.lease_token)
         .values(run_at=func.now() + seconds(lease))
@@ -140,22 +131,20 @@ async def extend_lease(connection: AsyncConnection, job: Job, lease: float) -> b
     return extended.rowcount == 1
 
 
-async def run_delayed_now(
-    connection: AsyncConnection, tenant: str, stage: Stage, reason_code: ReasonCode
-) -> int:
+async def run_delayed_now(tx: Transaction, stage: Stage, reason_code: ReasonCode) -> int:
     """Make a tenant's delayed jobs of a stage due now, if they were delayed for `reason_code`.
 
     Return the number of jobs.
     """
     delayed = _locked(
-        tenant_filter(job_table, tenant),
+        tenant_filter(job_table, tx.tenant),
         job_table.c.stage == stage.name,
         job_table.c.lease_token.is_(None),
         job_table.c.run_at > func.now(),
         job_table.c.reason_code == reason_code,
     )
     statement = update(job_table).where(job_table.c.id.in_(delayed)).values(run_at=func.now())
-    return (await connection.execute(statement)).rowcount
+    return (await tx.execute(statement)).rowcount
 
 
 def _locked(*where: ColumnElement[bool]) -> ScalarSelect[int]:
@@ -164,7 +153,7 @@ def _locked(*where: ColumnElement[bool]) -> ScalarSelect[int]:
     return ordered.with_for_update().scalar_subquery()
 
 
-async def run_refused_now(connection: AsyncConnection, stage: Stage, limit: int) -> int:
+async def run_refused_now(tx: Connection, stage: Stage, limit: int) -> int:
     """Make up to `limit` jobs of a stage due now that wait because their model refused every request.
 
     Return the number of jobs.
@@ -181,25 +170,21 @@ async def run_refused_now(connection: AsyncConnection, stage: Stage, limit: int)
         .with_for_update(skip_locked=True)
     )
     statement = update(job_table).where(job_table.c.id.in_(waiting)).values(run_at=func.now())
-    return (await connection.execute(statement)).rowcount
+    return (await tx.execute(statement)).rowcount
 
 
-async def release(connection: AsyncConnection, jobs: Sequence[Job]) -> None:
+async def release(tx: FleetTransaction, jobs: Sequence[Job]) -> None:
     """End claims without using their attempts; the jobs are due at once. A stopping worker does this."""
     for job in jobs:
-        await reschedule(
-            connection, job, "released by its worker", 0, reason_code=ReasonCode.RELEASED, refund=True
-        )
+        await reschedule(tx, job, "released by its worker", 0, reason_code=ReasonCode.RELEASED, refund=True)
 
 
-async def cancel(
-    connection: AsyncConnection, tenant: str, kind: RecordKind, record_ids: Sequence[str], pipeline: Pipeline
-) -> None:
+async def cancel(tx: Transaction, kind: RecordKind, record_ids: Sequence[str], pipeline: Pipeline) -> None:
     """Delete the jobs of some records in one pipeline; claims on them become invalid."""
     cancelled = _locked(
-        tenant_filter(job_table, tenant),
+        tenant_filter(job_table, tx.tenant),
         job_table.c.kind == kind,
         is_any_of(job_table.c.record_id, record_ids),
         job_table.c.pipeline == pipeline,
     )
-    await connection.execute(delete(job_table).where(job_table.c.id.in_(cancelled)))
+    await tx.execute(delete(job_table).where(job_table.c.id.in_(cancelled)))

@@ -9,9 +9,9 @@ claimed.
 """
 
 from sqlalchemy import func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import PASS_STAGES, Stage
+from shared.infra.transaction import FleetTransaction
 from shared.jobs.job import Job
 
 RESEND_SECONDS = 60.0
@@ -58,11 +58,11 @@ _CHOOSE = """
 _CHOOSE_IN = {stage: text(_CHOOSE.format(stage=stage.name)) for stage in PASS_STAGES}
 
 
-async def choose_jobs(connection: AsyncConnection, stage: Stage, attempts: int) -> list[Job]:
+async def choose_jobs(tx: FleetTransaction, stage: Stage, attempts: int) -> list[Job]:
     """Return the due jobs of a stage whose tasks are to be sent now, noted as sent.
 
     A job that has been attempted `attempts` times is left to the sweep.
     """
-    await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    await tx.execute(select(func.pg_advisory_xact_lock(_LOCK)))
     values = {"ahead": _SENT_AHEAD, "resend": RESEND_SECONDS, "attempts": attempts}
-    return [Job.from_row(row) for row in (await connection.execute(_CHOOSE_IN[stage], values)).mappings()]
+    return [Job.from_row(row) for row in (await tx.execute(_CHOOSE_IN[stage], values)).mappings()]

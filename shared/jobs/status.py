@@ -43,10 +43,10 @@ async def tenant_status(postgres: Postgres, tenant: str) -> dict[str, Any]:
     `delayed` tells why jobs wait: [{stage, reason, rows}]. It is empty if no job is delayed. `paused` has
     the stages whose model refuses every request: [{stage, reason_code, since}]. Their jobs count as pending.
     """
-    async with postgres.for_tenant(tenant) as connection:
-        rows = await backlog.backlog_by_stage(connection, tenant)
-        delayed_rows = await backlog.list_delayed(connection, tenant)
-        pauses = await model_pauses.list_all(connection)
+    async with postgres.for_tenant(tenant) as tx:
+        rows = await backlog.backlog_by_stage(tx, tenant)
+        delayed_rows = await backlog.list_delayed(tx)
+        pauses = await model_pauses.list_all(tx)
     delayed = [
         {"stage": NAMES[row["stage"]], "reason": row["reason"], "rows": row["rows"]}
         for row in delayed_rows
@@ -57,9 +57,9 @@ async def tenant_status(postgres: Postgres, tenant: str) -> dict[str, Any]:
 
 async def fleet_status(postgres: Postgres) -> dict[str, Any]:
     """Return the same as `tenant_status` over all tenants, without `delayed`."""
-    async with postgres.across_tenants() as connection:
-        rows = await backlog.backlog_by_stage(connection)
-        pauses = await model_pauses.list_all(connection)
+    async with postgres.across_tenants() as tx:
+        rows = await backlog.backlog_by_stage(tx)
+        pauses = await model_pauses.list_all(tx)
     return _summarise(rows) | {"paused": _to_json(pauses)}
 
 

@@ -4,11 +4,10 @@ The session must be locked: a worker that finds nothing to do ends its job under
 """
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import EXPIRE_WINDOW, SUMMARIZE, Stage
-from shared.infra import prepared
 from shared.infra.telemetry import traces
+from shared.infra.transaction import Transaction
 
 # A job that exists is not reset: it may wait for a model that is away, and finds out by itself what is due.
 _SCHEDULE = text(
@@ -21,20 +20,16 @@ _SCHEDULE = text(
 )
 
 
-async def schedule_summary(connection: AsyncConnection, tenant: str, session_id: str) -> None:
+async def schedule_summary(tx: Transaction, session_id: str) -> None:
     """Make a worker look what of a session is to be summarised, unless one is going to look already."""
-    await _schedule(connection, tenant, session_id, SUMMARIZE, 0)
+    await _schedule(tx, session_id, SUMMARIZE, 0)
 
 
-async def schedule_window_expiry(
-    connection: AsyncConnection, tenant: str, session_id: str, delay: float
-) -> None:
+async def schedule_window_expiry(tx: Transaction, session_id: str, delay: float) -> None:
     """Make a worker look in `delay` seconds whether a session is idle, unless one is going to already."""
-    await _schedule(connection, tenant, session_id, EXPIRE_WINDOW, delay)
+    await _schedule(tx, session_id, EXPIRE_WINDOW, delay)
 
 
-async def _schedule(
-    connection: AsyncConnection, tenant: str, session_id: str, stage: Stage, delay: float
-) -> None:
-    names = {"tenant": tenant, "session_id": session_id, "pipeline": stage.pipeline, "stage": stage.name}
-    await prepared.fetch(connection, _SCHEDULE, names | {"delay": delay, "traceparent": traces.traceparent()})
+async def _schedule(tx: Transaction, session_id: str, stage: Stage, delay: float) -> None:
+    names = {"tenant": tx.tenant, "session_id": session_id, "pipeline": stage.pipeline, "stage": stage.name}
+    await tx.fetch(_SCHEDULE, names | {"delay": delay, "traceparent": traces.traceparent()})

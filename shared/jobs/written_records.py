@@ -16,7 +16,6 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from shared.foundation import errors
 from shared.foundation.stages import RecordKind
-from shared.infra import prepared
 from shared.infra.postgres import Postgres
 from shared.jobs.status import NAMES
 
@@ -94,6 +93,6 @@ async def _count_pending(postgres: Postgres, written: WrittenRecords) -> tuple[d
         "kinds": [kind for kind, _ in records],
         "record_ids": [record_id for _, record_id in records],
     }
-    async with postgres.for_tenant(written.tenant) as connection:
-        rows = await prepared.fetch(connection, _COUNT_PENDING, values)
+    async with postgres.for_tenant(written.tenant) as tx:
+        rows = await tx.fetch(_COUNT_PENDING, values)
     return {NAMES[row["stage"]]: row["jobs"] for row in rows}, all(row["is_dead"] for row in rows)

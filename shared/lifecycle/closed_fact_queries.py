@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import ARRAY, Text, bindparam, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
+from shared.infra.transaction import Transaction
 
 # A triple is over if it comes from a closed memory of its own scope and if nothing else that it comes from
 # stands: neither another memory that its scope sees, or what that was merged into, nor a turn, unless a
@@ -46,12 +46,7 @@ _FROM_CLOSED = text(
 
 
 async def list_over(
-    connection: AsyncConnection,
-    scope: Scope,
-    memory_ids: Sequence[str] | None,
-    *,
-    keeps: bool,
-    limit: int,
+    tx: Transaction, scope: Scope, memory_ids: Sequence[str] | None, *, keeps: bool, limit: int
 ) -> dict[str, tuple[datetime, list[str]]]:
     """Return open triples of exactly this scope whose sources are over: since when, and which memories.
 
@@ -60,7 +55,7 @@ async def list_over(
     """
     ids = None if memory_ids is None else list(memory_ids)
     values = prepared.scope_values(scope) | {"memory_ids": ids, "keeps": keeps, "limit": limit}
-    rows = await prepared.fetch(connection, _FROM_CLOSED, values)
+    rows = await tx.fetch(_FROM_CLOSED, values)
     return {row["id"]: (row["ended_at"], list(row["memory_ids"])) for row in rows}
 
 
@@ -76,8 +71,8 @@ _INVALIDATED = text(
 
 
 async def list_invalidated(
-    connection: AsyncConnection, scope: Scope, memory_ids: Sequence[str], reason: str
+    tx: Transaction, scope: Scope, memory_ids: Sequence[str], reason: str
 ) -> list[str]:
     """Return the triples of exactly this scope from these memories that were invalidated for a reason."""
     values = prepared.scope_values(scope) | {"memory_ids": list(memory_ids), "reason": reason}
-    return [row["id"] for row in await prepared.fetch(connection, _INVALIDATED, values)]
+    return [row["id"] for row in await tx.fetch(_INVALIDATED, values)]

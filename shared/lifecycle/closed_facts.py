@@ -7,9 +7,8 @@ change what the agent knows by that.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle import closed_fact_queries
 from shared.memory.graph import triple_queries
 from shared.memory.longterm.memory import Memory
@@ -29,56 +28,52 @@ class ClosedFact:
 
 
 async def invalidate(
-    connection: AsyncConnection,
-    scope: Scope,
-    memory_ids: Sequence[str] | None = None,
-    *,
-    keeps: bool = False,
+    tx: Transaction, scope: Scope, memory_ids: Sequence[str] | None = None, *, keeps: bool = False
 ) -> list[ClosedFact]:
     """Invalidate the triples that come from closed memories of a scope and from nothing that stands.
 
     Of these memories, or of all. At a time before a memory ended they are still shown. `keeps` leaves out
     what somebody has restored, as dreams do.
     """
-    over = await closed_fact_queries.list_over(connection, scope, memory_ids, keeps=keeps, limit=MAX_TRIPLES)
-    locked = await triple_queries.lock(connection, scope.tenant, list(over))
+    over = await closed_fact_queries.list_over(tx, scope, memory_ids, keeps=keeps, limit=MAX_TRIPLES)
+    locked = await triple_queries.lock(tx, list(over))
     invalidated = [triple for triple in locked.values() if triple.expired_at is None]
     for triple in invalidated:
         ended_at, _ = over[triple.id]
-        await triple_queries.invalidate(connection, scope.tenant, triple.id, ended_at, MEMORY_CLOSED)
-    await _erase_responses(connection, scope, [triple.id for triple in invalidated])
+        await triple_queries.invalidate(tx, triple.id, ended_at, MEMORY_CLOSED)
+    await _erase_responses(tx, [triple.id for triple in invalidated])
     return [ClosedFact(triple.id, over[triple.id][1]) for triple in invalidated]
 
 
-async def restore(connection: AsyncConnection, scope: Scope, memory_ids: Sequence[str]) -> list[str]:
+async def restore(tx: Transaction, scope: Scope, memory_ids: Sequence[str]) -> list[str]:
     """Let hold again what `invalidate` ended because of these memories, and return the ids of the triples.
 
     One stays as it is if another triple says the same by now.
     """
     if not memory_ids:
         return []
-    ids = await closed_fact_queries.list_invalidated(connection, scope, memory_ids, MEMORY_CLOSED)
+    ids = await closed_fact_queries.list_invalidated(tx, scope, memory_ids, MEMORY_CLOSED)
     restored: list[str] = []
-    for triple in (await triple_queries.lock(connection, scope.tenant, ids)).values():
+    for triple in (await triple_queries.lock(tx, ids)).values():
         is_invalidated = triple.expired_at is not None and triple.reason == MEMORY_CLOSED
-        if is_invalidated and not await triple_queries.has_open_double(connection, triple):
-            await triple_queries.restore(connection, scope.tenant, triple.id, keep=False)
+        if is_invalidated and not await triple_queries.has_open_double(tx, triple):
+            await triple_queries.restore(tx, triple.id, keep=False)
             restored.append(triple.id)
-    await _erase_responses(connection, scope, restored)
+    await _erase_responses(tx, restored)
     return restored
 
 
-async def follow(connection: AsyncConnection, before: Memory, after: Memory) -> None:
+async def follow(tx: Transaction, before: Memory, after: Memory) -> None:
     """Let the graph follow a caller's change of when a memory holds."""
     if after.valid_until == before.valid_until:
         return
     if before.valid_until is not None:
-        await restore(connection, after.scope, [after.id])
+        await restore(tx, after.scope, [after.id])
     if after.valid_until is not None:
-        await invalidate(connection, after.scope, [after.id])
+        await invalidate(tx, after.scope, [after.id])
 
 
-async def _erase_responses(connection: AsyncConnection, scope: Scope, triple_ids: Sequence[str]) -> None:
+async def _erase_responses(tx: Transaction, triple_ids: Sequence[str]) -> None:
     """Erase the stored responses that show these triples as they were."""
     if triple_ids:
-        await idempotency_queries.erase_responses(connection, scope.tenant, triple_ids)
+        await idempotency_queries.erase_responses(tx, triple_ids)

@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import uuid_utils
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import stages
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.stages import Pipeline, RecordKind
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.jobs import removals
 from shared.lifecycle import erasure, erasure_queries, removal
@@ -52,16 +52,16 @@ async def delete_document(
     With a source, a document that has other sources stays with these, and one without that source as it is.
     """
     rights.require_area(caller, Area.TENANT, Action.WRITE)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        document = await queries.get(connection, caller.tenant, document_id, lock=True)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        document = await queries.get(tx, document_id, lock=True)
         if document is None or (source is not None and source not in document.sources):
             return DeletedDocument(document_id, deleted=False)
         if source is not None and len(document.sources) > 1:
-            await queries.remove_source(connection, document, source)
-            await delete_former(connection, caller.tenant, [source])
+            await queries.remove_source(tx, document, source)
+            await delete_former(tx, [source])
             return DeletedDocument(document_id, deleted=True)
-        rest, is_complete = await delete_rows(connection, document)
-        await delete_former(connection, caller.tenant, document.sources)
+        rest, is_complete = await delete_rows(tx, document)
+        await delete_former(tx, document.sources)
     if is_complete:
         await removal.work_off(resources, rest)
     else:
@@ -70,55 +70,50 @@ async def delete_document(
     return DeletedDocument(document_id, deleted=True, state=receipt["state"], erasure_id=receipt["id"])
 
 
-async def delete_rows(connection: AsyncConnection, document: Document) -> tuple[Removal, bool]:
+async def delete_rows(tx: Transaction, document: Document) -> tuple[Removal, bool]:
     """Delete a locked document, its file, and up to DROPPED_CHUNKS of its chunks.
 
     Return what is to be removed after the commit, and whether these were all chunks: a job deletes the rest.
     """
     tenant, erasure_id, target = document.tenant, str(uuid_utils.uuid7()), ErasedDocument(document.id)
-    rows, counts, is_complete = await target.collect(connection, tenant, DROPPED_CHUNKS)
+    rows, counts, is_complete = await target.collect(tx, DROPPED_CHUNKS)
     rows.subjects[Subject.DOCUMENT] = [document.id]
     rows.add_items(FILES, [document.file_id])
-    await job_queries.cancel(connection, tenant, RecordKind.DOCUMENT, [document.id], Pipeline.DOCUMENT)
-    _, rest = await target.erase(connection, rows, erasure_id)
-    digest = await erasure_queries.digest_of(connection, tenant, target.subject, target.id)
+    await job_queries.cancel(tx, RecordKind.DOCUMENT, [document.id], Pipeline.DOCUMENT)
+    _, rest = await target.erase(tx, rows, erasure_id)
+    digest = await erasure_queries.digest_of(tx, target.subject, target.id)
     rest_of = None if is_complete else document.id
-    await erasure_queries.add(connection, tenant, erasure_id, target.subject, digest, rest_of)
+    await erasure_queries.add(tx, erasure_id, target.subject, digest, rest_of)
     counts["documents"] = 1
-    await erasure_queries.add_counts(connection, tenant, erasure_id, erasure.all_counts(counts))
+    await erasure_queries.add_counts(tx, erasure_id, erasure.all_counts(counts))
     if not is_complete:
-        await removals.schedule(connection, tenant, erasure_id, 0)
+        await removals.schedule(tx, tenant, erasure_id, 0)
     return rest, is_complete
 
 
-async def delete_former(
-    connection: AsyncConnection, tenant: str, sources: Sequence[str], *, is_found: bool = True
-) -> None:
+async def delete_former(tx: Transaction, sources: Sequence[str], *, is_found: bool = True) -> None:
     """Delete the documents that these sources have left, because these are found elsewhere, or nowhere.
 
     If they are not found yet (`is_found`), only those go that nobody finds either. A job removes the points.
     """
-    for former in await queries.list_former(connection, tenant, sources):
+    for former in await queries.list_former(tx, sources):
         if is_found or former.searchable_version is None:
-            await delete_rows(connection, former)
+            await delete_rows(tx, former)
 
 
 async def drop_other_versions(
-    connection: AsyncConnection, document: Document, kept_versions: Collection[int]
+    tx: Transaction, document: Document, kept_versions: Collection[int]
 ) -> Removal | None:
     """Delete up to DROPPED_CHUNKS chunks of a locked document of other versions than these.
 
     Return what is to be removed from Qdrant after the commit, or None if there is no such chunk. A version of
     many chunks takes several calls, each in a transaction of its own: nobody waits long for the document.
     """
-    tenant = document.tenant
-    chunks = await chunk_queries.list_other_versions(
-        connection, tenant, document.id, kept_versions, DROPPED_CHUNKS
-    )
+    chunks = await chunk_queries.list_other_versions(tx, document.id, kept_versions, DROPPED_CHUNKS)
     if not chunks:
         return None
     ids = [chunk_id for chunk_id, _ in chunks]
-    await chunk_queries.delete_chunks(connection, tenant, ids)
-    rest = await removal.begin(connection, tenant, {CHUNKS: ids})
-    await embedding_cache.delete_cached(connection, tenant, embedding_texts(chunks))
+    await chunk_queries.delete_chunks(tx, ids)
+    rest = await removal.begin(tx, {CHUNKS: ids})
+    await embedding_cache.delete_cached(tx, embedding_texts(chunks))
     return rest

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Caller
 from shared.infra.postgres import transaction_time
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
 from shared.memory.graph import entity_queries, merged, tombstones, triple_queries
@@ -26,60 +25,58 @@ async def delete_entity(resources: Resources, caller: Caller, entity_id: str) ->
 
     Raises errors.Forbidden if the key may only read it.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        entity = await entity_queries.get(connection, caller.tenant, entity_id, lock=True)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        entity = await entity_queries.get(tx, entity_id, lock=True)
         if entity is None:
             return False
         owner = Owner(entity.agent_id, entity.user_id)
         if not _require_writable(caller, owner, NO_ENTITY):
             return False
-        dropped_ids = await merged.list_dropped(connection, entity)
-        dropped = [await entity_queries.get(connection, entity.tenant, id_, lock=True) for id_ in dropped_ids]
+        dropped_ids = await merged.list_dropped(tx, entity)
+        dropped = [await entity_queries.get(tx, id_, lock=True) for id_ in dropped_ids]
         ids = [item.id for item in dropped if item is not None and item.is_merged]
-        await delete_entity_rows(connection, entity, ids)
+        await delete_entity_rows(tx, entity, ids)
     return True
 
 
-async def delete_entity_rows(
-    connection: AsyncConnection, entity: Entity, dropped_ids: Sequence[str] = ()
-) -> None:
+async def delete_entity_rows(tx: Transaction, entity: Entity, dropped_ids: Sequence[str] = ()) -> None:
     """Delete a locked entity with its triples, and store tombstones of its names.
 
     `dropped_ids` are of locked entities that were merged into it: it has what they say, and else an undo of
     the merge would bring that back.
     """
     rows = Deletion(entity.tenant)
-    await deletion.add_entities(connection, rows, [entity.id, *dropped_ids])
-    await tombstones.add(connection, entity.scope, [(name,) for name in entity.names])
-    await deletion.carry_out(connection, rows)
+    await deletion.add_entities(tx, rows, [entity.id, *dropped_ids])
+    await tombstones.add(tx, entity.scope, [(name,) for name in entity.names])
+    await deletion.carry_out(tx, rows)
 
 
 @repeated_after_deadlock
 async def delete_triple(resources: Resources, caller: Caller, triple_id: str) -> bool:
     """Delete a triple, and return whether there was one that the caller sees. Raises as `delete_entity`."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        triple = (await triple_queries.lock(connection, caller.tenant, [triple_id])).get(triple_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        triple = (await triple_queries.lock(tx, [triple_id])).get(triple_id)
         if triple is None:
             return False
         if not _require_writable(caller, Owner(triple.agent_id, triple.user_id), NO_TRIPLE):
             return False
-        await delete_triple_rows(connection, triple, await _lock_moved(connection, triple))
+        await delete_triple_rows(tx, triple, await _lock_moved(tx, triple))
     return True
 
 
-async def _lock_moved(connection: AsyncConnection, triple: Triple) -> list[Triple]:
+async def _lock_moved(tx: Transaction, triple: Triple) -> list[Triple]:
     """Lock and return the triples that said this of entities that were merged into its own."""
     if triple.expired_at is not None:
         return []
     ids = [id_ for id_ in (triple.subject_id, triple.object_id) if id_ is not None]
-    ends = await entity_queries.list_by_ids(connection, triple.tenant, ids)
-    same = {id_: [id_, *await merged.list_dropped(connection, entity)] for id_, entity in ends.items()}
+    ends = await entity_queries.list_by_ids(tx, ids)
+    same = {id_: [id_, *await merged.list_dropped(tx, entity)] for id_, entity in ends.items()}
     object_ids = same[triple.object_id] if triple.object_id is not None else []
-    return await triple_queries.lock_moved(connection, triple, same[triple.subject_id], object_ids)
+    return await triple_queries.lock_moved(tx, triple, same[triple.subject_id], object_ids)
 
 
 async def delete_triple_rows(
-    connection: AsyncConnection, triple: Triple, moved: Sequence[Triple] = (), *, entombs: bool = True
+    tx: Transaction, triple: Triple, moved: Sequence[Triple] = (), *, entombs: bool = True
 ) -> None:
     """Delete a locked triple, and store a tombstone of what it says unless it may be said by a dream yet.
 
@@ -90,8 +87,8 @@ async def delete_triple_rows(
     deletion.add_triples(rows, [item.id for item in same])
     if entombs:
         words = [(item.subject, item.predicate, item.object) for item in same]
-        await tombstones.add(connection, triple.scope, words)
-    await deletion.carry_out(connection, rows)
+        await tombstones.add(tx, triple.scope, words)
+    await deletion.carry_out(tx, rows)
 
 
 def _require_writable(caller: Caller, owner: Owner, missing: str) -> bool:
@@ -102,13 +99,13 @@ def _require_writable(caller: Caller, owner: Owner, missing: str) -> bool:
     return True
 
 
-async def purge_expired(connection: AsyncConnection, tenant: str, age: timedelta, limit: int) -> int:
+async def purge_expired(tx: Transaction, age: timedelta, limit: int) -> int:
     """Delete what was invalidated longer ago than this, without tombstones, and return how many records."""
-    before = await transaction_time(connection) - age
-    rows = Deletion(tenant)
-    entity_ids = await entity_queries.lock_expired_before(connection, tenant, before, limit)
-    await deletion.add_entities(connection, rows, entity_ids)
-    triple_ids = await triple_queries.lock_expired_before(connection, tenant, before, limit)
+    before = await transaction_time(tx) - age
+    rows = Deletion(tx.tenant)
+    entity_ids = await entity_queries.lock_expired_before(tx, before, limit)
+    await deletion.add_entities(tx, rows, entity_ids)
+    triple_ids = await triple_queries.lock_expired_before(tx, before, limit)
     deletion.add_triples(rows, triple_ids)
-    await deletion.carry_out(connection, rows)
+    await deletion.carry_out(tx, rows)
     return len(entity_ids) + len(triple_ids)

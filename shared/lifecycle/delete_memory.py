@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors, versions
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.relatives import with_relatives
@@ -25,7 +24,7 @@ from shared.memory.longterm.update import require_writable
 from shared.platform.resources import Resources
 
 _MAX_ATTEMPTS = 5
-_Find = Callable[[AsyncConnection], Awaitable[Memory | None]]
+_Find = Callable[[Transaction], Awaitable[Memory | None]]
 
 
 async def delete_memory(
@@ -68,53 +67,49 @@ async def delete_by_key(
 async def _commit(
     resources: Resources, caller: Caller, find: _Find, reason: str | None, expected: Expected | None
 ) -> tuple[Memory | None, Removal]:
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await _delete(connection, caller, await find(connection), reason, expected)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await _delete(tx, caller, await find(tx), reason, expected)
 
 
 async def _delete(
-    connection: AsyncConnection,
-    caller: Caller,
-    memory: Memory | None,
-    reason: str | None,
-    expected: Expected | None,
+    tx: Transaction, caller: Caller, memory: Memory | None, reason: str | None, expected: Expected | None
 ) -> tuple[Memory | None, Removal]:
     """Delete a memory that the caller sees; return it as it was, and what is left to remove."""
     locked = _LockedMemories([], [])
     if memory is not None:
-        locked = await _lock_with_relatives(connection, caller.tenant, [memory.id], memory.scope)
+        locked = await _lock_with_relatives(tx, [memory.id], memory.scope)
     found = next((item for item in locked.to_delete if memory and item.id == memory.id), None)
     versions.check("the memory", found.version if found else ABSENT, expected)
     if found is None:  # there is none, or another request has just deleted it
-        return None, await delete_rows(connection, caller.tenant, [])
+        return None, await delete_rows(tx, [])
     require_writable(caller, found)
     live = [memory for memory in locked.saying_same if memory.archived_at is None]
     unsaid = tombstones.select_unsaid(locked.to_delete, live)
-    await tombstones.add(connection, caller.tenant, unsaid, reason)
-    return found, await delete_rows(connection, caller.tenant, locked.to_delete)
+    await tombstones.add(tx, unsaid, reason)
+    return found, await delete_rows(tx, locked.to_delete)
 
 
-async def delete_expired(connection: AsyncConnection, tenant: str, limit: int) -> tuple[int, Removal]:
+async def delete_expired(tx: Transaction, limit: int) -> tuple[int, Removal]:
     """Delete at most `limit` memories whose expiry is over, with what goes with them, and no tombstone.
 
     Return how many had expired, and what is to be removed from Redis and Qdrant after the commit. Raises
     errors.Busy if one of them was given another expiry meanwhile.
     """
-    ids = await maintenance_queries.list_expired(connection, tenant, limit)
-    locked = await _lock_with_relatives(connection, tenant, ids)
-    if not set(ids) <= set(await maintenance_queries.list_expired(connection, tenant, limit)):
+    ids = await maintenance_queries.list_expired(tx, limit)
+    locked = await _lock_with_relatives(tx, ids)
+    if not set(ids) <= set(await maintenance_queries.list_expired(tx, limit)):
         raise errors.Busy("others are writing what had expired")
-    return len(ids), await delete_rows(connection, tenant, locked.to_delete)
+    return len(ids), await delete_rows(tx, locked.to_delete)
 
 
-async def delete_rows(connection: AsyncConnection, tenant: str, memories: Sequence[Memory]) -> Removal:
+async def delete_rows(tx: Transaction, memories: Sequence[Memory]) -> Removal:
     """Delete locked memories with every copy in Postgres, and nothing that was made from them.
 
     Return what is to be removed from Redis and Qdrant after the commit.
     """
-    rows = Deletion(tenant)
-    await deletion.add_memories(connection, rows, [memory.id for memory in memories])
-    _, rest = await deletion.carry_out(connection, rows)
+    rows = Deletion(tx.tenant)
+    await deletion.add_memories(tx, rows, [memory.id for memory in memories])
+    _, rest = await deletion.carry_out(tx, rows)
     return rest
 
 
@@ -126,7 +121,7 @@ class _LockedMemories(NamedTuple):
 
 
 async def _lock_with_relatives(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str], scope: Scope | None = None
+    tx: Transaction, ids: Sequence[str], scope: Scope | None = None
 ) -> _LockedMemories:
     """Lock memories, what goes with them and those of a scope that say the same, in the order of their ids.
 
@@ -134,12 +129,12 @@ async def _lock_with_relatives(
     locks are given back and all are locked again.
     """
     for _ in range(_MAX_ATTEMPTS):
-        async with connection.begin_nested() as savepoint:
-            relatives = await with_relatives(connection, tenant, ids)
-            same = await matching_queries.list_saying_same(connection, scope, relatives) if scope else []
-            memories = await memory_queries.lock(connection, tenant, sorted({*relatives, *same}))
+        async with tx.begin_nested() as savepoint:
+            relatives = await with_relatives(tx, ids)
+            same = await matching_queries.list_saying_same(tx, scope, relatives) if scope else []
+            memories = await memory_queries.lock(tx, sorted({*relatives, *same}))
             # Fewer go with them if one of them was restored in the meantime.
-            wanted = await with_relatives(connection, tenant, ids)
+            wanted = await with_relatives(tx, ids)
             if wanted <= relatives:
                 to_delete = [memory for memory in memories if memory.id in wanted]
                 others = [memory for memory in memories if memory.id not in wanted]

@@ -3,9 +3,8 @@
 Tombstones keep an import from bringing it back: of its id, and of its query unless another playbook has that.
 """
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.memory.longterm import tombstones
@@ -21,24 +20,24 @@ async def delete_playbook(resources: Resources, caller: Caller, playbook_id: str
 
     Raises errors.Forbidden if the key may only read it.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        playbook = await queries.get(connection, caller.tenant, playbook_id, lock=True)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        playbook = await queries.get(tx, playbook_id, lock=True)
         if playbook is None:
             return False
         owner = Owner(playbook.agent_id, playbook.user_id)
         if not rights.allows(caller, Area.MEMORIES, Action.READ, owner):
             return False
         rights.require(caller, Area.MEMORIES, Action.WRITE, owner, "no such playbook")
-        await _add_tombstones(connection, playbook)
+        await _add_tombstones(tx, playbook)
         rows = Deletion(caller.tenant)
-        await deletion.add_playbooks(connection, rows, [playbook.id])
-        _, rest = await deletion.carry_out(connection, rows)
+        await deletion.add_playbooks(tx, rows, [playbook.id])
+        _, rest = await deletion.carry_out(tx, rows)
     await removal.work_off(resources, rest)
     return True
 
 
-async def _add_tombstones(connection: AsyncConnection, playbook: Playbook) -> None:
+async def _add_tombstones(tx: Transaction, playbook: Playbook) -> None:
     scope, query = playbook.scope, playbook.user_query
-    await tombstones.add_texts(connection, scope, {playbook.id: id_tombstone(playbook.id)})
-    if not await queries.has_query(connection, scope, query, except_id=playbook.id):
-        await tombstones.add_texts(connection, scope, {playbook.id: query_tombstone(query)})
+    await tombstones.add_texts(tx, scope, {playbook.id: id_tombstone(playbook.id)})
+    if not await queries.has_query(tx, scope, query, except_id=playbook.id):
+        await tombstones.add_texts(tx, scope, {playbook.id: query_tombstone(query)})

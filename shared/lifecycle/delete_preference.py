@@ -1,10 +1,9 @@
 """Delete a preference with every copy of its text. A tombstone keeps others from bringing it back."""
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import versions
 from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
@@ -22,21 +21,21 @@ async def delete_preference(
     Raises errors.PreconditionFailed unless its version is `expected`.
     """
     check_key(key)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        preference = await queries.lock(connection, scope, key)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        preference = await queries.lock(tx, scope, key)
         versions.check(f"preference '{key}'", preference.version if preference else ABSENT, expected)
         if preference is None:
             return False
         text = tombstone_text(key, preference.draft)
-        await tombstones.add_texts(connection, scope, {preference.id: text})
-        rest = await _delete_row(connection, preference)
+        await tombstones.add_texts(tx, scope, {preference.id: text})
+        rest = await _delete_row(tx, preference)
     await removal.work_off(resources, rest)
     return True
 
 
-async def _delete_row(connection: AsyncConnection, preference: Preference) -> Removal:
+async def _delete_row(tx: Transaction, preference: Preference) -> Removal:
     rows = Deletion(preference.tenant)
     descriptions = {preference.id: preference.condition.description}
-    await deletion.add_preferences(connection, rows, descriptions)
-    _, rest = await deletion.carry_out(connection, rows)
+    await deletion.add_preferences(tx, rows, descriptions)
+    _, rest = await deletion.carry_out(tx, rows)
     return rest

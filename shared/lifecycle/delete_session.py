@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.queries import LockedSession
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
@@ -28,18 +27,15 @@ async def delete_session(resources: Resources, caller: Caller, session_id: str) 
 
 @repeated_after_deadlock
 async def _commit(resources: Resources, caller: Caller, session_id: str) -> Removal:
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        sessions = await session_queries.lock(connection, caller.tenant, [session.id])
-        promoted = await maintenance_queries.lock_promoted_from(connection, session.scope, session.id)
-        return await delete_rows(connection, caller.tenant, sessions, promoted)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        sessions = await session_queries.lock(tx, [session.id])
+        promoted = await maintenance_queries.lock_promoted_from(tx, session.scope, session.id)
+        return await delete_rows(tx, sessions, promoted)
 
 
 async def delete_rows(
-    connection: AsyncConnection,
-    tenant: str,
-    sessions: Sequence[LockedSession],
-    memory_ids: Sequence[str] = (),
+    tx: Transaction, sessions: Sequence[LockedSession], memory_ids: Sequence[str] = ()
 ) -> Removal:
     """Delete locked sessions with their records, and locked memories that come from them alone.
 
@@ -47,8 +43,8 @@ async def delete_rows(
     """
     # The lock comes before all reads. Otherwise a writer could add a record after them, whose point would
     # stay in the index.
-    rows = Deletion(tenant)
-    await deletion.add_sessions(connection, rows, sessions)
-    await deletion.add_memories(connection, rows, memory_ids)
-    _, rest = await deletion.carry_out(connection, rows)
+    rows = Deletion(tx.tenant)
+    await deletion.add_sessions(tx, rows, sessions)
+    await deletion.add_memories(tx, rows, memory_ids)
+    _, rest = await deletion.carry_out(tx, rows)
     return rest

@@ -18,15 +18,15 @@ async def delete_skill(
     Raises errors.PreconditionFailed unless its version is `expected`.
     """
     check_name(name)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await queries.lock_scope(connection, scope)
-        skill = await queries.lock(connection, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        await queries.lock_scope(tx, scope)
+        skill = await queries.lock(tx, scope, name)
         versions.check(f"skill '{name}'", skill.version if skill else ABSENT, expected)
         if skill is None:
             return False
         rows = Deletion(scope.tenant)
-        await deletion.add_skills(connection, rows, [skill.searchable])
-        _, rest = await deletion.carry_out(connection, rows)
-        await file_queries.delete_unused(connection, scope)
+        await deletion.add_skills(tx, rows, [skill.searchable])
+        _, rest = await deletion.carry_out(tx, rows)
+        await file_queries.delete_unused(tx, scope)
     await removal.work_off(resources, rest)
     return True

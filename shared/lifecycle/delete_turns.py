@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
@@ -14,12 +12,13 @@ from shared.conversation.turns.turn import Turn, log_id_of, turn_key_of
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal, withdrawal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
-from shared.lifecycle.withdrawal import Rest
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from shared.search.index import embedding_cache
 
 
@@ -31,14 +30,13 @@ async def delete_turn(
     Raises errors.NotFound for a session that the caller may not see, and errors.PreconditionFailed if the
     turn has another version, or is not there although a version is expected.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        turn = await log_queries.get(connection, session.tenant, session.id, seq)
+    async with resources.transaction(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        turn = await log_queries.get(tx, session.id, seq)
         log.check_version(seq, turn, expected)
         if turn is None:
             return False
-        rest = await _withdraw(connection, caller, session, [seq])
-    await rest.work_off(resources)
+        await _withdraw(tx, resources, caller, session, [seq])
     return True
 
 
@@ -47,12 +45,11 @@ async def clear_turns(resources: Resources, caller: Caller, session_id: str) -> 
 
     Raises errors.NotFound for a session that the caller may not see.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        record_ids = await turn_queries.list_record_ids(connection, session.tenant, [session.id])
+    async with resources.transaction(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        record_ids = await turn_queries.list_record_ids(tx, [session.id])
         seqs = [turn_key_of(record_id)[1] for record_id in record_ids]
-        rest = await _withdraw(connection, caller, session, seqs, is_clear=True)
-    await rest.work_off(resources)
+        await _withdraw(tx, resources, caller, session, seqs, is_clear=True)
     return len(record_ids)
 
 
@@ -63,58 +60,53 @@ async def pop_turn(
 
     Raises errors.NotFound for a session that the caller may not see.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
-    ):
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             packed = request.stored["turn"]
             return None if packed is None else Turn.unpack(packed)
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        end = await log_queries.list_end(connection, session.tenant, session.id, 1)
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        end = await log_queries.list_end(tx, session.id, 1)
         turn = next(iter(end.turns), None)
-        rest = None if turn is None else await _withdraw(connection, caller, session, [turn.seq])
+        if turn is not None:
+            await _withdraw(tx, resources, caller, session, [turn.seq])
         # The response shows a turn that is gone. It goes with the session, and when all turns are deleted.
         record_ids = [session.id, log_id_of(session.id)]
         response = {"turn": None if turn is None else turn.pack()}
         await request.store(response, record_ids=record_ids, user_id=session.user_id)
-    if rest is not None:
-        await rest.work_off(resources)
     return turn
 
 
 async def _withdraw(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
+    resources: Resources,
     caller: Caller,
     session: Session,
     seqs: Sequence[int],
     *,
     is_clear: bool = False,
-) -> Rest:
-    withdrawn = await withdrawal.collect(connection, session, seqs, caller.key_id)
+) -> None:
+    withdrawn = await withdrawal.collect(tx, session, seqs, caller.key_id)
     withdrawal.add_turns(withdrawn)
     if is_clear:
         withdrawn.rows.subjects[Subject.LOG] = [log_id_of(session.id)]
-    return await withdrawal.carry_out(connection, withdrawn)
+    await withdrawal.carry_out(tx, resources, withdrawn)
 
 
-async def delete_rows(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> tuple[int, Removal]:
+async def delete_rows(tx: Transaction, record_ids: Sequence[str]) -> tuple[int, Removal]:
     """Delete turns past their retention with every copy of their text; what was learnt from them stays.
 
     Return how many of them were still there, and what is to be removed after the commit.
     """
-    await session_queries.lock(connection, tenant, sorted({turn_key_of(id_)[0] for id_ in record_ids}))
-    existing_ids = sorted(await turn_queries.versions(connection, tenant, record_ids)) if record_ids else []
+    await session_queries.lock(tx, sorted({turn_key_of(id_)[0] for id_ in record_ids}))
+    existing_ids = sorted(await turn_queries.versions(tx, record_ids)) if record_ids else []
     turn_keys = [turn_key_of(record_id) for record_id in existing_ids]
     counts = Counter(session_id for session_id, _ in turn_keys)
-    rows = Deletion(tenant, {Subject.TURN: existing_ids})
-    if await embedding_cache.has_any(connection, tenant):
-        rows.embedding_texts = await log_queries.list_embedding_texts(connection, tenant, turn_keys)
+    rows = Deletion(tx.tenant, {Subject.TURN: existing_ids})
+    if await embedding_cache.has_any(tx):
+        rows.embedding_texts = await log_queries.list_embedding_texts(tx, turn_keys)
     rows.add_items(removal.points_of(RecordKind.TURN), existing_ids)
     rows.add_items(removal.WINDOW, list(counts))
-    _, rest = await deletion.carry_out(connection, rows)
+    _, rest = await deletion.carry_out(tx, rows)
     for session_id, count in sorted(counts.items()):
-        await session_queries.note_log_change(connection, tenant, session_id, more_turns=-count)
+        await session_queries.note_log_change(tx, session_id, more_turns=-count)
     return len(existing_ids), rest

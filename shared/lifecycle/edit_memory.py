@@ -1,26 +1,22 @@
 """Edit a memory by hand, with what follows it: the preference that was learnt with it, and the graph."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
-from shared.jobs.job import Job
 from shared.lifecycle import closed_facts, deletion, removal
 from shared.lifecycle.deletion import Deletion
-from shared.lifecycle.removal import Removal
 from shared.memory.longterm import revert as memory_revert
 from shared.memory.longterm import update as memory_update
 from shared.memory.longterm.memory import Memory
-from shared.memory.preferences import index_document, learnt, write
+from shared.memory.preferences import learnt, write
 from shared.memory.preferences import queries as preference_queries
-from shared.memory.preferences.preference import MAX_DESCRIPTION, Preference
+from shared.memory.preferences.preference import MAX_DESCRIPTION
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 
 async def update(
@@ -32,12 +28,8 @@ async def update(
     expected: Expected | None = None,
 ) -> Memory:
     """Apply changes to fields of a memory and return it. Raises errors as `longterm.update.update` does."""
-    followers = _Followers()
-    memory = await memory_update.update(
-        resources, caller, memory_id, changes, reason, expected, followers.follow
-    )
-    await followers.finish(resources)
-    return memory
+    follow = partial(_follow, resources)
+    return await memory_update.update(resources, caller, memory_id, changes, reason, expected, follow)
 
 
 async def revert(
@@ -49,43 +41,24 @@ async def revert(
     expected: Expected | None = None,
 ) -> Memory:
     """Give a memory the fields of an earlier version. Raises errors as `longterm.revert.revert` does."""
-    followers = _Followers()
-    memory = await memory_revert.revert(
-        resources, caller, memory_id, version, reason, expected, followers.follow
-    )
-    await followers.finish(resources)
-    return memory
+    follow = partial(_follow, resources)
+    return await memory_revert.revert(resources, caller, memory_id, version, reason, expected, follow)
 
 
-@dataclass(slots=True)
-class _Followers:
-    """The preferences that an edited memory has changed, and what is left to do after the commit."""
+async def _follow(resources: Resources, tx: RecordTransaction, before: Memory, after: Memory) -> None:
+    """Rewrite what was learnt with a memory; delete it if the text is too long for a rule.
 
-    rewritten: Sequence[Preference] = ()
-    jobs: list[Job] = field(default_factory=list)
-    rest: Removal | None = None
-
-    async def follow(self, connection: AsyncConnection, before: Memory, after: Memory) -> None:
-        """Rewrite what was learnt with a memory; delete it if the text is too long for a rule.
-
-        What the graph says because of it holds as long as the memory does.
-        """
-        await closed_facts.follow(connection, before, after)
-        if after.content == before.content:
-            return
-        if len(after.content) <= MAX_DESCRIPTION:
-            self.rewritten = await learnt.rewrite(connection, after)
-            self.jobs = await write.enqueue(connection, self.rewritten, delay=WRITE_THROUGH_SECONDS)
-            return
-        descriptions = await preference_queries.lock_of(connection, after.tenant, Subject.MEMORY, [after.id])
-        if descriptions:
-            rows = Deletion(after.tenant)
-            await deletion.add_preferences(connection, rows, descriptions)
-            _, self.rest = await deletion.carry_out(connection, rows)
-
-    async def finish(self, resources: Resources) -> None:
-        """Index what was rewritten, and remove what was deleted."""
-        if self.jobs:
-            await resources.index_writer.write_through(index_document.documents(self.rewritten), self.jobs)
-        if self.rest is not None:
-            await removal.work_off(resources, self.rest)
+    What the graph says because of it holds as long as the memory does.
+    """
+    await closed_facts.follow(tx, before, after)
+    if after.content == before.content:
+        return
+    if len(after.content) <= MAX_DESCRIPTION:
+        await write.index(tx, await learnt.rewrite(tx, after))
+        return
+    descriptions = await preference_queries.lock_of(tx, Subject.MEMORY, [after.id])
+    if descriptions:
+        rows = Deletion(after.tenant)
+        await deletion.add_preferences(tx, rows, descriptions)
+        _, rest = await deletion.carry_out(tx, rows)
+        tx.after_commit(partial(removal.work_off, resources, rest))

@@ -3,21 +3,17 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append, index_document, log, log_queries
 from shared.conversation.turns.turn import Turn, is_read_by_models
 from shared.foundation.scope import Caller
-from shared.foundation.stages import RecordKind
-from shared.jobs import index_jobs
+from shared.infra.transaction import Transaction
 from shared.lifecycle import removal, withdrawal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.withdrawal import Withdrawal
 from shared.platform.auth import rights
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 
 async def edit_turn(
@@ -36,38 +32,30 @@ async def edit_turn(
     errors.Invalid for a value that breaks a rule; errors.Forbidden for a turn of the system by a key that may
     not speak for it.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        before = await log.require_turn(connection, session, seq)
+    async with resources.transaction(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        before = await log.require_turn(tx, session, seq)
         rights.require_voice(caller, before.role, fields.get("speaker", before.speaker))
         log.check_version(seq, before, expected)
         changes = before.changes_to(fields)
         if not changes:
             return before
         # Memories are locked before turns, as everywhere, and turns before what repeats them.
-        withdrawn = await _collect(connection, caller, session, before, changes)
-        after = await log_queries.update_turn(connection, session.tenant, before, changes)
-        rest = await withdrawal.carry_out(connection, withdrawn)
-        jobs = await index_jobs.enqueue_index_jobs(
-            connection,
-            session.tenant,
-            RecordKind.TURN,
-            {after.record_id: after.version},
-            delay=WRITE_THROUGH_SECONDS,
-        )
+        withdrawn = await _collect(tx, caller, session, before, changes)
+        after = await log_queries.update_turn(tx, before, changes)
+        await withdrawal.carry_out(tx, resources, withdrawn)
+        await tx.index([index_document.document(session.scope, after)])
         if is_read_by_models(changes):
-            await append.notify_dreams(connection, resources.settings, session, [after])
-    await rest.work_off(resources)
-    await resources.index_writer.write_through([index_document.document(session.scope, after)], jobs)
+            await append.notify_dreams(tx, resources.settings, session, [after])
     return after
 
 
 async def _collect(
-    connection: AsyncConnection, caller: Caller, session: Session, turn: Turn, changes: Mapping[str, Any]
+    tx: Transaction, caller: Caller, session: Session, turn: Turn, changes: Mapping[str, Any]
 ) -> Withdrawal:
     """Return what goes with an edit; of what no model reads, only the cached turn is out of date."""
     if is_read_by_models(changes):
-        return await withdrawal.collect(connection, session, [turn.seq], caller.key_id)
+        return await withdrawal.collect(tx, session, [turn.seq], caller.key_id)
     rows = Deletion(session.tenant)
     rows.add_items(removal.WINDOW, [session.id])
     return Withdrawal(session, [turn.seq], caller.key_id, rows)

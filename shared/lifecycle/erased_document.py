@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.content import Subject
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
@@ -33,30 +32,26 @@ class ErasedDocument:
         """Nobody: a document belongs to the tenant."""
         return {}
 
-    async def count_rows(self, connection: AsyncConnection, tenant: str) -> int:
+    async def count_rows(self, tx: Transaction) -> int:
         """Return the number of chunks."""
-        return len(await chunk_queries.list_other_versions(connection, tenant, self.id, ()))
+        return len(await chunk_queries.list_other_versions(tx, self.id, ()))
 
-    async def collect(
-        self, connection: AsyncConnection, tenant: str, limit: int | None = None
-    ) -> tuple[Deletion, Counter[str], bool]:
+    async def collect(self, tx: Transaction, limit: int | None = None) -> tuple[Deletion, Counter[str], bool]:
         """Return the deletion of up to `limit` chunks, their numbers, and whether these are all.
 
         Nobody else writes them: who did has lost the document, and with it the lock that it would need.
         """
-        chunks = await chunk_queries.list_other_versions(connection, tenant, self.id, (), limit)
-        rows = Deletion(tenant)
+        chunks = await chunk_queries.list_other_versions(tx, self.id, (), limit)
+        rows = Deletion(tx.tenant)
         rows.add_items(CHUNKS, [chunk_id for chunk_id, _ in chunks])
         rows.embedding_texts += embedding_texts(chunks)
         counts = Counter(document_chunks=len(chunks), points=len(chunks))
         return rows, counts, limit is None or len(chunks) < limit
 
-    async def erase(
-        self, connection: AsyncConnection, rows: Deletion, erasure_id: str
-    ) -> tuple[Counter[str], Removal]:
+    async def erase(self, tx: Transaction, rows: Deletion, erasure_id: str) -> tuple[Counter[str], Removal]:
         """Delete collected chunks and what else was added to them; return what is left to remove."""
-        await chunk_queries.delete_chunks(connection, rows.tenant, sorted(rows.items[CHUNKS]))
-        _, rest = await deletion.carry_out(connection, rows, erasure_id)
+        await chunk_queries.delete_chunks(tx, sorted(rows.items[CHUNKS]))
+        _, rest = await deletion.carry_out(tx, rows, erasure_id)
         return Counter(), rest
 
 

@@ -7,14 +7,13 @@ run of theirs is started meanwhile.
 from collections import Counter
 from dataclasses import dataclass
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import namespace_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.queries import LockedSession
 from shared.conversation.state import scratch
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation.content import Subject
+from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule
 from shared.lifecycle import deletion, register, removal
 from shared.lifecycle.deletion import Deletion
@@ -73,56 +72,50 @@ class Owner:
         """Nobody else: the digest of the receipt is the owner's own."""
         return {}
 
-    async def count_rows(self, connection: AsyncConnection, tenant: str) -> int:
+    async def count_rows(self, tx: Transaction) -> int:
         """Return the number of their memories and turns, which are most of the rows."""
-        return await count_rows(connection, tenant, self)
+        return await count_rows(tx, self)
 
-    async def collect(
-        self, connection: AsyncConnection, tenant: str, limit: int | None = None
-    ) -> tuple[Deletion, Counter[str], bool]:
+    async def collect(self, tx: Transaction, limit: int | None = None) -> tuple[Deletion, Counter[str], bool]:
         """Lock rows and return their deletion, as the function of this name does."""
-        return await collect(connection, tenant, self, limit)
+        return await collect(tx, self, limit)
 
-    async def erase(
-        self, connection: AsyncConnection, rows: Deletion, erasure_id: str
-    ) -> tuple[Counter[str], Removal]:
+    async def erase(self, tx: Transaction, rows: Deletion, erasure_id: str) -> tuple[Counter[str], Removal]:
         """Delete collected rows, as the function of this name does."""
-        return await erase(connection, rows, self, erasure_id)
+        return await erase(tx, rows, self, erasure_id)
 
 
-async def count_rows(connection: AsyncConnection, tenant: str, owner: Owner) -> int:
+async def count_rows(tx: Transaction, owner: Owner) -> int:
     """Return the number of memories and turns of an owner, which are most of the rows."""
-    memory_count = await maintenance_queries.count_of(connection, tenant, **owner.column)
-    return memory_count + await turn_queries.count_of(connection, tenant, **owner.column)
+    memory_count = await maintenance_queries.count_of(tx, **owner.column)
+    return memory_count + await turn_queries.count_of(tx, **owner.column)
 
 
 async def collect(
-    connection: AsyncConnection, tenant: str, owner: Owner, limit: int | None = None
+    tx: Transaction, owner: Owner, limit: int | None = None
 ) -> tuple[Deletion, Counter[str], bool]:
     """Lock rows of an owner and return their deletion: of all, or of up to `limit` memories and sessions.
 
     Return also their numbers, and whether nothing else is left.
     """
-    run_ids = await dream_schedule.cancel_runs(connection, tenant, **owner.column)
-    sessions = await session_queries.lock_of(connection, tenant, **owner.column, limit=limit)
+    run_ids = await dream_schedule.cancel_runs(tx, **owner.column)
+    sessions = await session_queries.lock_of(tx, **owner.column, limit=limit)
     # Charges are locked before memories, as everywhere.
-    await register.lock(connection, tenant, "charge", {owner.subject: [owner.id]})
-    memories = await _lock_memories(connection, tenant, owner, sessions, limit)
+    await register.lock(tx, "charge", {owner.subject: [owner.id]})
+    memories = await _lock_memories(tx, owner, sessions, limit)
     is_complete = limit is None or (len(sessions) < limit and len(memories) < limit)
-    rows = Deletion(tenant, {Subject.DREAM_RUN: run_ids})
+    rows = Deletion(tx.tenant, {Subject.DREAM_RUN: run_ids})
     if is_complete:
         playbook_ids = await playbook_queries.lock_of(
-            connection, tenant, session_ids=[session.id for session in sessions], **owner.column
+            tx, session_ids=[session.id for session in sessions], **owner.column
         )
-        await deletion.add_playbooks(connection, rows, playbook_ids)
-    await deletion.add_sessions(connection, rows, sessions, shared_namespaces=True)
-    await deletion.add_memories(connection, rows, [memory.id for memory in memories])
-    from_sessions = await triple_queries.lock_of(
-        connection, tenant, session_ids=[session.id for session in sessions]
-    )
+        await deletion.add_playbooks(tx, rows, playbook_ids)
+    await deletion.add_sessions(tx, rows, sessions, shared_namespaces=True)
+    await deletion.add_memories(tx, rows, [memory.id for memory in memories])
+    from_sessions = await triple_queries.lock_of(tx, session_ids=[session.id for session in sessions])
     deletion.add_triples(rows, from_sessions)
     if is_complete:
-        await _add_owner(connection, rows, owner)
+        await _add_owner(tx, rows, owner)
     counts = Counter(
         memories=len(memories),
         archived=sum(memory.is_archived for memory in memories),
@@ -133,11 +126,11 @@ async def collect(
 
 
 async def erase(
-    connection: AsyncConnection, rows: Deletion, owner: Owner, erasure_id: str
+    tx: Transaction, rows: Deletion, owner: Owner, erasure_id: str
 ) -> tuple[Counter[str], Removal]:
     """Delete collected rows; return their numbers by the names of the receipt, and what is left to remove."""
-    counts, rest = await deletion.carry_out(connection, rows, erasure_id)
-    await dream_schedule.cancel_scopes(connection, rows.tenant, **owner.column)
+    counts, rest = await deletion.carry_out(tx, rows, erasure_id)
+    await dream_schedule.cancel_scopes(tx, **owner.column)
     return receipt_counts(counts), rest
 
 
@@ -151,11 +144,7 @@ def receipt_counts(counts: Counter[str]) -> Counter[str]:
 
 
 async def _lock_memories(
-    connection: AsyncConnection,
-    tenant: str,
-    owner: Owner,
-    sessions: list[LockedSession],
-    limit: int | None,
+    tx: Transaction, owner: Owner, sessions: list[LockedSession], limit: int | None
 ) -> list[LockedMemory]:
     """Lock the owner's memories.
 
@@ -164,28 +153,26 @@ async def _lock_memories(
     session_ids = [session.id for session in sessions]
     count = -1
     while True:
-        memories = await maintenance_queries.lock_of(
-            connection, tenant, **owner.column, session_ids=session_ids, limit=limit
-        )
+        memories = await maintenance_queries.lock_of(tx, **owner.column, session_ids=session_ids, limit=limit)
         if len(memories) <= count or not memories:
             return memories
         count = len(memories)
 
 
-async def _add_owner(connection: AsyncConnection, rows: Deletion, owner: Owner) -> None:
+async def _add_owner(tx: Transaction, rows: Deletion, owner: Owner) -> None:
     rows.subjects[owner.subject] = [owner.id]
-    own = await preference_queries.lock_of(connection, rows.tenant, owner.subject, [owner.id])
-    await deletion.add_preferences(connection, rows, own)
-    skills = await skill_queries.lock_of(connection, rows.tenant, owner.subject, [owner.id])
-    await deletion.add_skills(connection, rows, skills)
-    entity_ids = await entity_queries.lock_of(connection, rows.tenant, **owner.column)
-    await deletion.add_entities(connection, rows, entity_ids)
-    deletion.add_triples(rows, await triple_queries.lock_of(connection, rows.tenant, **owner.column))
-    owned = await namespace_queries.release_owned(connection, rows.tenant, **owner.column)
+    own = await preference_queries.lock_of(tx, owner.subject, [owner.id])
+    await deletion.add_preferences(tx, rows, own)
+    skills = await skill_queries.lock_of(tx, owner.subject, [owner.id])
+    await deletion.add_skills(tx, rows, skills)
+    entity_ids = await entity_queries.lock_of(tx, **owner.column)
+    await deletion.add_entities(tx, rows, entity_ids)
+    deletion.add_triples(rows, await triple_queries.lock_of(tx, **owner.column))
+    owned = await namespace_queries.release_owned(tx, **owner.column)
     rows.add_items(removal.WORKING, owned)
     if owner.subject is Subject.USER:
         rows.add_items(removal.SCRATCH, [scratch.user_registry(owner.id)])
         return
     rows.add_items(removal.SCRATCH, [scratch.agent_registry(owner.id)])
-    text_ids = await agent_queries.list_text_ids(connection, rows.tenant, owner.id)
-    await idempotency_queries.erase_responses(connection, rows.tenant, text_ids)
+    text_ids = await agent_queries.list_text_ids(tx, owner.id)
+    await idempotency_queries.erase_responses(tx, text_ids)

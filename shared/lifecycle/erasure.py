@@ -16,12 +16,12 @@ from typing import Any, Protocol
 
 import uuid_utils
 from sqlalchemy import RowMapping
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.lifecycle import erasure_queries, removal
 from shared.lifecycle.deletion import Deletion
@@ -62,17 +62,13 @@ class Target(Protocol):
     def owners(self) -> Mapping[Subject, str]:
         """Whose bound keys may read the receipt, besides that of the target itself."""
 
-    async def count_rows(self, connection: AsyncConnection, tenant: str) -> int:
+    async def count_rows(self, tx: Transaction) -> int:
         """Return about how many rows there are."""
 
-    async def collect(
-        self, connection: AsyncConnection, tenant: str, limit: int | None = None
-    ) -> tuple[Deletion, Counter[str], bool]:
+    async def collect(self, tx: Transaction, limit: int | None = None) -> tuple[Deletion, Counter[str], bool]:
         """Lock rows, about `limit` at most; return their deletion, their numbers, and if they are all."""
 
-    async def erase(
-        self, connection: AsyncConnection, rows: Deletion, erasure_id: str
-    ) -> tuple[Counter[str], Removal]:
+    async def erase(self, tx: Transaction, rows: Deletion, erasure_id: str) -> tuple[Counter[str], Removal]:
         """Delete collected rows; return their numbers by the names of the receipt, and what is left."""
 
 
@@ -102,9 +98,9 @@ async def delete_matching(resources: Resources, scope: Scope, matching: Matching
 
 async def count_matching(resources: Resources, scope: Scope, matching: Matching) -> Receipt:
     """Return the receipt that `delete_matching` would return, and delete nothing: it has no id."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        counts = await matching.count(connection, scope.tenant)
-        digest = await erasure_queries.digest_of(connection, scope.tenant, matching.subject, matching.id)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        counts = await matching.count(tx)
+        digest = await erasure_queries.digest_of(tx, matching.subject, matching.id)
     return {
         "id": None,
         "subject": matching.subject,
@@ -124,14 +120,14 @@ async def get_receipt(resources: Resources, caller: Caller, erasure_id: str) -> 
     Raises errors.NotFound for an unknown one. A bound key may read those of its own user or agent, and a key
     without the right `admin` those of deletions by a filter and of documents (else errors.Forbidden).
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        row = await erasure_queries.get(connection, caller.tenant, erasure_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        row = await erasure_queries.get(tx, erasure_id)
         if row is None or row["subject"] not in {Subject.MEMORY, Subject.DOCUMENT}:
             caller.require_right("admin")
         digests = [] if row is None else [bytes(row["digest"]).hex(), *row["owner_digests"]]
         for field, value in caller.bindings.items():
             subject = Subject(field.removesuffix("_id")) if field.endswith("_id") else Subject.SESSION
-            digest = await erasure_queries.digest_of(connection, caller.tenant, subject, value)
+            digest = await erasure_queries.digest_of(tx, subject, value)
             if digest.hex() not in digests:
                 raise errors.NotFound(f"no erasure '{erasure_id}'")
     return await read_receipt(resources, caller.tenant, erasure_id)
@@ -143,45 +139,40 @@ async def _erase(resources: Resources, tenant: str, target: Target) -> Receipt:
         resources.publisher.wake(stages.REMOVE)
     else:
         await removal.work_off(resources, rest)
-    async with resources.postgres.for_tenant(tenant) as connection:
-        row = await erasure_queries.find_last(connection, tenant, digest)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        row = await erasure_queries.find_last(tx, digest)
     return await read_receipt(resources, tenant, row["id"] if row else "")
 
 
 @repeated_after_deadlock
 async def _commit(resources: Resources, tenant: str, target: Target) -> tuple[bytes, Removal | None]:
     """Delete the rows; return the digest of the receipt, and what `_begin` returns."""
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await removals.lock_subject(connection, tenant, target.subject, target.id)
-        digest = await erasure_queries.digest_of(connection, tenant, target.subject, target.id)
-        last = await erasure_queries.find_last(connection, tenant, digest)
-        return digest, await _begin(connection, tenant, target, digest, last)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        await removals.lock_subject(tx, target.subject, target.id)
+        digest = await erasure_queries.digest_of(tx, target.subject, target.id)
+        last = await erasure_queries.find_last(tx, digest)
+        return digest, await _begin(tx, target, digest, last)
 
 
-async def _begin(
-    connection: AsyncConnection, tenant: str, target: Target, digest: bytes, last: RowMapping | None
-) -> Removal | None:
+async def _begin(tx: Transaction, target: Target, digest: bytes, last: RowMapping | None) -> Removal | None:
     """Delete the rows and return what is to be removed; None if a job erases, because it is very much."""
     if last is not None and last["subject_id"] is not None:
         return None
-    owners = [
-        await erasure_queries.digest_of(connection, tenant, subject, id_)
-        for subject, id_ in target.owners.items()
-    ]
-    if await target.count_rows(connection, tenant) > MAX_ROWS_PER_REQUEST:
+    owners = [await erasure_queries.digest_of(tx, subject, id_) for subject, id_ in target.owners.items()]
+    if await target.count_rows(tx) > MAX_ROWS_PER_REQUEST:
         erasure_id = str(uuid_utils.uuid7())
-        await erasure_queries.add(connection, tenant, erasure_id, target.subject, digest, target.id, owners)
-        await removals.schedule(connection, tenant, erasure_id, 0)
+        await erasure_queries.add(tx, erasure_id, target.subject, digest, target.id, owners)
+        await removals.schedule(tx, tx.tenant, erasure_id, 0)
         return None
-    rows, counts, _ = await target.collect(connection, tenant)
+    rows, counts, _ = await target.collect(tx)
     is_repeated = last is not None and not any(counts.values())
     erasure_id = last["id"] if last is not None and is_repeated else str(uuid_utils.uuid7())
-    deleted_counts, rest = await target.erase(connection, rows, erasure_id)
+    deleted_counts, rest = await target.erase(tx, rows, erasure_id)
     if is_repeated:
-        await erasure_queries.request_again(connection, tenant, erasure_id)
+        await erasure_queries.request_again(tx, erasure_id)
     else:
-        await erasure_queries.add(connection, tenant, erasure_id, target.subject, digest, None, owners)
-    await erasure_queries.add_counts(connection, tenant, erasure_id, all_counts(counts + deleted_counts))
+        await erasure_queries.add(tx, erasure_id, target.subject, digest, None, owners)
+    await erasure_queries.add_counts(tx, erasure_id, all_counts(counts + deleted_counts))
     return rest
 
 
@@ -199,17 +190,17 @@ async def resume(resources: Resources, tenant: str, erasure_id: str) -> errors.U
 
 async def _erase_batch(resources: Resources, tenant: str, erasure_id: str) -> bool:
     """Delete a batch of rows of an erasure, if Postgres is not done; return whether more are left."""
-    async with resources.postgres.for_tenant(tenant) as connection:
-        row = await erasure_queries.get(connection, tenant, erasure_id)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        row = await erasure_queries.get(tx, erasure_id)
         if row is None or row["subject_id"] is None:
             return False
         target = _target_of(row["subject"], row["subject_id"], row["created_at"])
-        await removals.lock_subject(connection, tenant, target.subject, target.id)
-        rows, counts, is_complete = await target.collect(connection, tenant, _BATCH)
-        deleted_counts, _ = await target.erase(connection, rows, erasure_id)
-        await erasure_queries.add_counts(connection, tenant, erasure_id, all_counts(counts + deleted_counts))
+        await removals.lock_subject(tx, target.subject, target.id)
+        rows, counts, is_complete = await target.collect(tx, _BATCH)
+        deleted_counts, _ = await target.erase(tx, rows, erasure_id)
+        await erasure_queries.add_counts(tx, erasure_id, all_counts(counts + deleted_counts))
         if is_complete:
-            await erasure_queries.end_rows(connection, tenant, erasure_id)
+            await erasure_queries.end_rows(tx, erasure_id)
         return not is_complete
 
 
@@ -223,11 +214,11 @@ def _target_of(subject: str, subject_id: str, requested_at: datetime) -> Target:
 
 async def read_receipt(resources: Resources, tenant: str, erasure_id: str) -> Receipt:
     """Return the receipt of an erasure or deletion as it is now. Raises errors.NotFound for no known one."""
-    async with resources.postgres.for_tenant(tenant) as connection:
-        row = await erasure_queries.get(connection, tenant, erasure_id)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        row = await erasure_queries.get(tx, erasure_id)
         if row is None:
             raise errors.NotFound(f"no erasure '{erasure_id}'")
-        pending = await removals.count_pending(connection, tenant, erasure_id)
+        pending = await removals.count_pending(tx, erasure_id)
     if row["subject_id"] is not None:
         pending = dict.fromkeys(_STORES, 1)
     states = {store: "pending" if pending.get(store) else "done" for store in _STORES}

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import orjson
 from sqlalchemy import RowMapping, delete, func, insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.content import Subject
 from shared.foundation.scope import Scope
 from shared.infra.postgres import tenant_filter
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.lifecycle.table import erasure
 from shared.platform.auth import queries as auth_queries
@@ -27,15 +27,14 @@ _ADD_COUNTS = text(
 )
 
 
-async def digest_of(connection: AsyncConnection, tenant: str, subject: Subject, subject_id: str) -> bytes:
+async def digest_of(tx: Transaction, subject: Subject, subject_id: str) -> bytes:
     """Return the keyed digest that stands for a user or an agent in receipts."""
-    secret = await auth_queries.get_tenant_secret(connection, tenant)
+    secret = await auth_queries.get_tenant_secret(tx, tx.tenant)
     return hmac.new(secret, f"{subject}\x1f{subject_id}".encode(), hashlib.sha256).digest()
 
 
 async def add(
-    connection: AsyncConnection,
-    tenant: str,
+    tx: Transaction,
     erasure_id: str,
     subject: Subject,
     digest: bytes,
@@ -44,33 +43,33 @@ async def add(
 ) -> None:
     """Insert a receipt; `subject_id` is set while rows in Postgres are still to be deleted."""
     values = {
-        "tenant": tenant,
+        "tenant": tx.tenant,
         "id": erasure_id,
         "subject": subject,
         "digest": digest,
         "subject_id": subject_id,
         "owner_digests": [owner_digest.hex() for owner_digest in owner_digests],
     }
-    await connection.execute(insert(erasure).values(values))
+    await tx.execute(insert(erasure).values(values))
 
 
-async def get(connection: AsyncConnection, tenant: str, erasure_id: str) -> RowMapping | None:
+async def get(tx: Transaction, erasure_id: str) -> RowMapping | None:
     """Return a receipt, or None."""
-    where = (tenant_filter(erasure, tenant), erasure.c.id == erasure_id)
-    return (await connection.execute(select(erasure).where(*where))).mappings().one_or_none()
+    where = (tenant_filter(erasure, tx.tenant), erasure.c.id == erasure_id)
+    return (await tx.execute(select(erasure).where(*where))).mappings().one_or_none()
 
 
-async def find_last(connection: AsyncConnection, tenant: str, digest: bytes) -> RowMapping | None:
+async def find_last(tx: Transaction, digest: bytes) -> RowMapping | None:
     """Return the last receipt for a user or an agent, or None."""
-    where = (tenant_filter(erasure, tenant), erasure.c.digest == digest)
+    where = (tenant_filter(erasure, tx.tenant), erasure.c.digest == digest)
     statement = select(erasure).where(*where).order_by(erasure.c.requested_at.desc()).limit(1)
-    return (await connection.execute(statement)).mappings().one_or_none()
+    return (await tx.execute(statement)).mappings().one_or_none()
 
 
-async def last_requested_at(connection: AsyncConnection, tenant: str, digest: bytes) -> datetime | None:
+async def last_requested_at(tx: Transaction, digest: bytes) -> datetime | None:
     """Return when the erasure of a user or an agent was last asked for, or None."""
-    where = (tenant_filter(erasure, tenant), erasure.c.digest == digest)
-    last: datetime | None = await connection.scalar(select(func.max(erasure.c.requested_at)).where(*where))
+    where = (tenant_filter(erasure, tx.tenant), erasure.c.digest == digest)
+    last: datetime | None = await tx.scalar(select(func.max(erasure.c.requested_at)).where(*where))
     return last
 
 
@@ -78,7 +77,7 @@ Erasures = list[datetime | None]
 """When a scope's agent and its user were last erased."""
 
 
-async def list_last(connection: AsyncConnection, scope: Scope) -> Erasures:
+async def list_last(tx: Transaction, scope: Scope) -> Erasures:
     """Return when a scope's agent and its user were last erased, and delay further erasures until the end.
 
     Whoever stores what was received in an earlier transaction compares both with what they were then.
@@ -89,40 +88,38 @@ async def list_last(connection: AsyncConnection, scope: Scope) -> Erasures:
         if subject_id is None:
             moments.append(None)
             continue
-        await removals.lock_subject(connection, scope.tenant, subject, subject_id, shared=True)
-        digest = await digest_of(connection, scope.tenant, subject, subject_id)
-        moments.append(await last_requested_at(connection, scope.tenant, digest))
+        await removals.lock_subject(tx, subject, subject_id, shared=True)
+        digest = await digest_of(tx, subject, subject_id)
+        moments.append(await last_requested_at(tx, digest))
     return moments
 
 
-async def require_not_erased(connection: AsyncConnection, scope: Scope, erasures: Erasures) -> None:
+async def require_not_erased(tx: Transaction, scope: Scope, erasures: Erasures) -> None:
     """Raise errors.Conflict if the scope's agent or user was erased since `erasures` was read."""
-    if await list_last(connection, scope) != erasures:
+    if await list_last(tx, scope) != erasures:
         raise errors.Conflict("the user or agent was erased meanwhile; what was not stored is dropped")
 
 
-async def request_again(connection: AsyncConnection, tenant: str, erasure_id: str) -> None:
+async def request_again(tx: Transaction, erasure_id: str) -> None:
     """Note that an erasure was asked for again."""
-    where = (tenant_filter(erasure, tenant), erasure.c.id == erasure_id)
-    await connection.execute(update(erasure).where(*where).values(requested_at=func.clock_timestamp()))
+    where = (tenant_filter(erasure, tx.tenant), erasure.c.id == erasure_id)
+    await tx.execute(update(erasure).where(*where).values(requested_at=func.clock_timestamp()))
 
 
-async def add_counts(
-    connection: AsyncConnection, tenant: str, erasure_id: str, counts: Mapping[str, int]
-) -> None:
+async def add_counts(tx: Transaction, erasure_id: str, counts: Mapping[str, int]) -> None:
     """Add numbers to a receipt. A deletion without a receipt is left alone."""
-    values = {"tenant": tenant, "id": erasure_id, "counts": orjson.dumps(dict(counts)).decode()}
+    values = {"tenant": tx.tenant, "id": erasure_id, "counts": orjson.dumps(dict(counts)).decode()}
     if counts:
-        await connection.execute(_ADD_COUNTS, values)
+        await tx.execute(_ADD_COUNTS, values)
 
 
-async def end_rows(connection: AsyncConnection, tenant: str, erasure_id: str) -> None:
+async def end_rows(tx: Transaction, erasure_id: str) -> None:
     """Note that Postgres is done, and clear the name of who was erased."""
-    where = (tenant_filter(erasure, tenant), erasure.c.id == erasure_id)
-    await connection.execute(update(erasure).where(*where).values(subject_id=None))
+    where = (tenant_filter(erasure, tx.tenant), erasure.c.id == erasure_id)
+    await tx.execute(update(erasure).where(*where).values(subject_id=None))
 
 
-async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+async def expire(tx: Transaction, age: timedelta) -> int:
     """Delete receipts older than `age` whose work is done; return how many."""
     is_old = (erasure.c.subject_id.is_(None), erasure.c.requested_at < func.now() - age)
-    return (await connection.execute(delete(erasure).where(tenant_filter(erasure, tenant), *is_old))).rowcount
+    return (await tx.execute(delete(erasure).where(tenant_filter(erasure, tx.tenant), *is_old))).rowcount

@@ -8,14 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.turns import index_document as turn_document
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation.content import Subject, declare_store
 from shared.foundation.stages import RecordKind
 from shared.infra import redis as redis_client
+from shared.infra.transaction import Transaction
 from shared.memory.documents import chunk_queries
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import maintenance_queries as memory_maintenance_queries
@@ -67,29 +66,29 @@ class PostgresKind:
     ('' for the first page) and a limit, and returns the records that follow, in their order.
     """
 
-    read_documents: Callable[[AsyncConnection, str, Sequence[str]], Awaitable[list[IndexDocument]]]
-    read_versions: Callable[[AsyncConnection, str, Sequence[str]], Awaitable[dict[str, int]]]
-    read_page: Callable[[AsyncConnection, str, str, int], Awaitable[dict[str, int]]]
-    read_count: Callable[[AsyncConnection, str], Awaitable[int]]
+    read_documents: Callable[[Transaction, Sequence[str]], Awaitable[list[IndexDocument]]]
+    read_versions: Callable[[Transaction, Sequence[str]], Awaitable[dict[str, int]]]
+    read_page: Callable[[Transaction, str, int], Awaitable[dict[str, int]]]
+    read_count: Callable[[Transaction], Awaitable[int]]
 
     async def load_documents(
         self, resources: Resources, tenant: str, record_ids: Sequence[str]
     ) -> list[IndexDocument]:
         """Read the rows and return their index documents."""
-        async with resources.postgres.for_tenant(tenant) as connection:
-            return await self.read_documents(connection, tenant, record_ids)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            return await self.read_documents(tx, record_ids)
 
     async def versions(self, resources: Resources, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
         """Return the current versions of the rows that exist."""
-        async with resources.postgres.for_tenant(tenant) as connection:
-            return await self.read_versions(connection, tenant, record_ids)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            return await self.read_versions(tx, record_ids)
 
     async def pages(self, resources: Resources, tenant: str) -> AsyncIterator[dict[str, int]]:
         """Yield all rows in pages, each read in a transaction of its own."""
         after = ""
         while True:
-            async with resources.postgres.for_tenant(tenant) as connection:
-                page = await self.read_page(connection, tenant, after, _PAGE_SIZE)
+            async with resources.postgres.for_tenant(tenant) as tx:
+                page = await self.read_page(tx, after, _PAGE_SIZE)
             if not page:
                 return
             yield page
@@ -97,8 +96,8 @@ class PostgresKind:
 
     async def count(self, resources: Resources, tenant: str) -> int:
         """Return the number of rows."""
-        async with resources.postgres.for_tenant(tenant) as connection:
-            return await self.read_count(connection, tenant)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            return await self.read_count(tx)
 
 
 class WorkingKind:

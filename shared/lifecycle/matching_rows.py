@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
 from shared.foundation.content import Subject
 from shared.foundation.filter_expression import AllOf, Comparison, FieldType, Operator, parse
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, erased_rows
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.relatives import with_relatives
@@ -76,37 +75,33 @@ class Matching:
             expression = AllOf((expression, saved_before))
         return MemoryFilters(expression=expression, any_validity=True)
 
-    async def count_rows(self, connection: AsyncConnection, tenant: str) -> int:
+    async def count_rows(self, tx: Transaction) -> int:
         """Return how many memories match."""
-        return await matching_queries.count(connection, self.scope(tenant), self.filters())
+        return await matching_queries.count(tx, self.scope(tx.tenant), self.filters())
 
-    async def count(self, connection: AsyncConnection, tenant: str) -> Counter[str]:
+    async def count(self, tx: Transaction) -> Counter[str]:
         """Return what a deletion would delete now, by names of the receipt."""
-        ids = await matching_queries.list_ids(connection, self.scope(tenant), self.filters())
-        all_ids = await with_relatives(connection, tenant, ids)
-        archived_ids = await matching_queries.list_archived(connection, tenant, all_ids)
+        ids = await matching_queries.list_ids(tx, self.scope(tx.tenant), self.filters())
+        all_ids = await with_relatives(tx, ids)
+        archived_ids = await matching_queries.list_archived(tx, all_ids)
         return _counts(len(all_ids), len(archived_ids))
 
-    async def collect(
-        self, connection: AsyncConnection, tenant: str, limit: int | None = None
-    ) -> tuple[Deletion, Counter[str], bool]:
+    async def collect(self, tx: Transaction, limit: int | None = None) -> tuple[Deletion, Counter[str], bool]:
         """Lock at most `limit` matching memories and what goes with them, and return their deletion.
 
         Return also their numbers, and whether nothing else is left. Tombstones are stored for them.
         """
-        scope = self.scope(tenant)
-        locked = await _lock(connection, scope, self.filters(), limit)
-        await tombstones.add_texts(connection, scope, locked.unsaid_texts())
-        rows = Deletion(tenant)
-        await deletion.add_memories(connection, rows, [memory.id for memory in locked.to_delete])
+        scope = self.scope(tx.tenant)
+        locked = await _lock(tx, scope, self.filters(), limit)
+        await tombstones.add_texts(tx, scope, locked.unsaid_texts())
+        rows = Deletion(tx.tenant)
+        await deletion.add_memories(tx, rows, [memory.id for memory in locked.to_delete])
         archived = sum(memory.is_archived for memory in locked.to_delete)
         return rows, _counts(len(locked.to_delete), archived), locked.is_complete
 
-    async def erase(
-        self, connection: AsyncConnection, rows: Deletion, erasure_id: str
-    ) -> tuple[Counter[str], Removal]:
+    async def erase(self, tx: Transaction, rows: Deletion, erasure_id: str) -> tuple[Counter[str], Removal]:
         """Delete collected memories; return numbers by names of the receipt, and what is left to remove."""
-        counts, rest = await deletion.carry_out(connection, rows, erasure_id)
+        counts, rest = await deletion.carry_out(tx, rows, erasure_id)
         return erased_rows.receipt_counts(counts), rest
 
 
@@ -127,23 +122,21 @@ class _Locked(NamedTuple):
         return {memory.id: memory.content for memory in unsaid}
 
 
-async def _lock(
-    connection: AsyncConnection, scope: Scope, filters: MemoryFilters, limit: int | None
-) -> _Locked:
+async def _lock(tx: Transaction, scope: Scope, filters: MemoryFilters, limit: int | None) -> _Locked:
     """Lock matching memories and all that go with them, in the order of their ids.
 
     Which ones go with them is known only once they are locked. If it turns out that there are more, the
     locks are given back and all are locked again.
     """
     for _ in range(_MAX_ATTEMPTS):
-        async with connection.begin_nested() as savepoint:
-            ids = await matching_queries.list_ids(connection, scope, filters, limit)
-            relatives = await with_relatives(connection, scope.tenant, ids)
-            saying_same = await matching_queries.list_saying_same(connection, scope, relatives)
+        async with tx.begin_nested() as savepoint:
+            ids = await matching_queries.list_ids(tx, scope, filters, limit)
+            relatives = await with_relatives(tx, ids)
+            saying_same = await matching_queries.list_saying_same(tx, scope, relatives)
             others = [*(relatives - set(ids)), *saying_same]
-            rows = await matching_queries.lock(connection, scope, filters, ids, others)
+            rows = await matching_queries.lock(tx, scope, filters, ids, others)
             matching_ids = [row.id for row in rows if row.matches]
-            wanted = await with_relatives(connection, scope.tenant, matching_ids)
+            wanted = await with_relatives(tx, matching_ids)
             if wanted <= {row.id for row in rows}:
                 to_delete = [row for row in rows if row.id in wanted]
                 live = [row for row in rows if row.id not in wanted and not row.is_archived]

@@ -34,7 +34,6 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 import shared.conversation.feedback.table
 import shared.conversation.observations.table
@@ -64,6 +63,7 @@ from shared.conversation.turns.turn import turn_key_of
 from shared.conversation.turns.turn_range import ranges_of
 from shared.foundation.content import INFO, Effect, Names, Subject
 from shared.infra.postgres import is_any_of, is_in_turn_ranges, metadata, tenant_filter
+from shared.infra.transaction import Transaction
 
 _FEW_IDS = 100
 Subjects = Mapping[Subject, Sequence[str]]
@@ -98,7 +98,7 @@ def _names_subjects(column: Column[str]) -> bool:
     return isinstance(column.info.get(INFO), Names)
 
 
-async def forget(connection: AsyncConnection, tenant: str, subjects: Subjects) -> Counter[str]:
+async def forget(tx: Transaction, subjects: Subjects) -> Counter[str]:
     """Delete everything that the register says of these subjects; return the changed rows.
 
     They are counted by `table.column`, the column that names the subjects. The caller has locked the
@@ -108,16 +108,16 @@ async def forget(connection: AsyncConnection, tenant: str, subjects: Subjects) -
     for reference in references():
         ids = _ids_of(reference, subjects)
         if ids:
-            counts[str(reference.column)] += await _forget_named(connection, tenant, reference, ids)
+            counts[str(reference.column)] += await _forget_named(tx, reference, ids)
     return counts
 
 
-async def lock(connection: AsyncConnection, tenant: str, table: str, subjects: Subjects) -> None:
+async def lock(tx: Transaction, table: str, subjects: Subjects) -> None:
     """Lock the rows of one table that `forget` would change."""
     for reference in references():
         ids = _ids_of(reference, subjects)
         if ids and reference.table.name == table:
-            await _lock(connection, reference.table, _names_any(tenant, reference, ids))
+            await _lock(tx, reference.table, _names_any(tx.tenant, reference, ids))
 
 
 def _ids_of(reference: Reference, subjects: Subjects) -> list[str]:
@@ -126,17 +126,15 @@ def _ids_of(reference: Reference, subjects: Subjects) -> list[str]:
     return [id_ for subject in sorted(reference.names.subjects) for id_ in subjects.get(subject, ())]
 
 
-async def _forget_named(
-    connection: AsyncConnection, tenant: str, reference: Reference, ids: Sequence[str]
-) -> int:
-    condition = _names_any(tenant, reference, ids)
-    if not await _lock(connection, reference.table, condition):
+async def _forget_named(tx: Transaction, reference: Reference, ids: Sequence[str]) -> int:
+    condition = _names_any(tx.tenant, reference, ids)
+    if not await _lock(tx, reference.table, condition):
         return 0
     if reference.names.effect is Effect.DELETE_ROW:
-        return (await connection.execute(delete(reference.table).where(condition))).rowcount
+        return (await tx.execute(delete(reference.table).where(condition))).rowcount
     if reference.names.effect is Effect.CLEAR:
-        return (await connection.execute(_clear(reference, condition))).rowcount
-    return (await connection.execute(_unlink(reference, condition), {"deleted_ids": list(ids)})).rowcount
+        return (await tx.execute(_clear(reference, condition))).rowcount
+    return (await tx.execute(_unlink(reference, condition), {"deleted_ids": list(ids)})).rowcount
 
 
 def _names_any(tenant: str, reference: Reference, ids: Sequence[str]) -> ColumnElement[bool]:
@@ -181,11 +179,11 @@ def _has_something(reference: Reference) -> ColumnElement[bool]:
     return true()
 
 
-async def _lock(connection: AsyncConnection, table: Table, condition: ColumnElement[bool]) -> int:
+async def _lock(tx: Transaction, table: Table, condition: ColumnElement[bool]) -> int:
     """Lock rows in the order of their primary key, as all statements on several rows do; return how many."""
     rows = select(*table.primary_key).where(condition).order_by(*table.primary_key)
     locked = select(func.count()).select_from(rows.with_for_update().subquery())
-    count: int = (await connection.execute(locked)).scalar_one()
+    count: int = (await tx.execute(locked)).scalar_one()
     return count
 
 

@@ -3,20 +3,19 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import maintenance_queries, matching_queries, queries
 
 
-async def with_relatives(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> set[str]:
+async def with_relatives(tx: Transaction, ids: Collection[str]) -> set[str]:
     """Return memories and the others that go with them.
 
     Those are the memories that were made from nothing but archived ones of these, and the archived memories
     that any of them was made from.
     """
-    archived_ids = await matching_queries.list_archived(connection, tenant, ids)
-    found = {*ids, *await _closure(archived_ids, partial(queries.list_derived_only_from, connection, tenant))}
-    return await _closure(found, partial(maintenance_queries.list_archived_sources, connection, tenant))
+    archived_ids = await matching_queries.list_archived(tx, ids)
+    found = {*ids, *await _closure(archived_ids, partial(queries.list_derived_only_from, tx))}
+    return await _closure(found, partial(maintenance_queries.list_archived_sources, tx))
 
 
 async def _closure(

@@ -12,7 +12,6 @@ from datetime import datetime
 
 import structlog
 import uuid_utils
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.scratchpad import cache as scratchpad_cache
 from shared.conversation.state import scratch, tmp
@@ -20,6 +19,7 @@ from shared.conversation.turns import window
 from shared.foundation import errors
 from shared.foundation.stages import SEARCHABLE_KINDS, RecordKind
 from shared.infra.qdrant import CollectionNotFound
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.jobs.removals import Family
 from shared.lifecycle import erasure_queries
@@ -59,15 +59,13 @@ def points_of(kind: RecordKind) -> Family:
     return Family(QDRANT, kind)
 
 
-async def begin(
-    connection: AsyncConnection, tenant: str, items: Items, operation_id: str | None = None
-) -> Removal:
+async def begin(tx: Transaction, items: Items, operation_id: str | None = None) -> Removal:
     """Write down what a deletion has to remove, in the transaction that deletes the rows."""
-    removal = Removal(tenant, operation_id or str(uuid_utils.uuid7()))
-    await removals.add(connection, tenant, removal.operation_id, items, delay=JOB_DELAY_SECONDS)
+    removal = Removal(tx.tenant, operation_id or str(uuid_utils.uuid7()))
+    await removals.add(tx, removal.operation_id, items, delay=JOB_DELAY_SECONDS)
     for kind in SEARCHABLE_KINDS:
         if record_ids := sorted(items.get(points_of(kind), ())):
-            await removals.end_jobs(connection, tenant, kind, record_ids, delay=JOB_DELAY_SECONDS)
+            await removals.end_jobs(tx, kind, record_ids, delay=JOB_DELAY_SECONDS)
     return removal
 
 
@@ -80,8 +78,8 @@ async def work_off(
     each family would wait for its time-out anew. What is left stays due.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    async with resources.postgres.for_tenant(removal.tenant) as connection:
-        families = await removals.list_families(connection, removal.tenant, removal.operation_id)
+    async with resources.postgres.for_tenant(removal.tenant) as tx:
+        families = await removals.list_families(tx, removal.operation_id)
     failure: errors.Unavailable | None = None
     unavailable: set[str] = set()
     for family in families:
@@ -93,20 +91,20 @@ async def work_off(
             log.warning("removal_delayed", family=family.name, reason=str(error))
             failure = error
             unavailable.add(family.store)
-    async with resources.postgres.for_tenant(removal.tenant) as connection:
-        await _end_or_recheck(connection, removal)
+    async with resources.postgres.for_tenant(removal.tenant) as tx:
+        await _end_or_recheck(tx, removal)
     return failure
 
 
-async def _end_or_recheck(connection: AsyncConnection, removal: Removal) -> None:
+async def _end_or_recheck(tx: Transaction, removal: Removal) -> None:
     """End the job of a removal of which nothing is left, or make it due for the second time."""
     tenant, operation_id = removal.tenant, removal.operation_id
-    if await removals.count_pending(connection, tenant, operation_id):
+    if await removals.count_pending(tx, operation_id):
         return
-    if await removals.has_rest(connection, tenant, operation_id):
-        await removals.schedule(connection, tenant, operation_id, removals.RECHECK_SECONDS + 1)
+    if await removals.has_rest(tx, operation_id):
+        await removals.schedule(tx, tenant, operation_id, removals.RECHECK_SECONDS + 1)
     else:
-        await removals.finish(connection, tenant, operation_id)
+        await removals.finish(tx, operation_id)
 
 
 async def _remove_family(
@@ -114,18 +112,16 @@ async def _remove_family(
 ) -> None:
     tenant, operation_id = removal.tenant, removal.operation_id
     while True:  # at least one batch, so that a small deletion is done when it is answered
-        async with resources.postgres.for_tenant(tenant) as connection:
-            items = await removals.list_items(connection, tenant, operation_id, family, _BATCH)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            items = await removals.list_items(tx, operation_id, family, _BATCH)
         if not items:
             return
         count = await _remove_items(resources, tenant, family, items)
-        async with resources.postgres.for_tenant(tenant) as connection:
+        async with resources.postgres.for_tenant(tenant) as tx:
             # What was being added to a cached copy meanwhile is removed by the second time.
-            await removals.complete(
-                connection, tenant, operation_id, family, list(items), recheck=family in _CACHES
-            )
+            await removals.complete(tx, operation_id, family, list(items), recheck=family in _CACHES)
             if count is not None:
-                await erasure_queries.add_counts(connection, tenant, operation_id, {_COUNTED[family]: count})
+                await erasure_queries.add_counts(tx, operation_id, {_COUNTED[family]: count})
         if deadline is not None and time.monotonic() >= deadline:
             return
 
@@ -148,8 +144,8 @@ async def _remove_points(
     Versions are numbers from 1, or times in microseconds where an id can be used again.
     """
     versions = {record_id: int(moment.timestamp() * 1_000_000) for record_id, moment in items.items()}
-    async with resources.postgres.across_tenants() as connection:
-        kind_generations = await generations.list_generations(connection, kind)
+    async with resources.postgres.across_tenants() as tx:
+        kind_generations = await generations.list_generations(tx, kind)
     for generation in kind_generations:
         try:
             await points.remove_deleted(resources.qdrant, generation.collection, tenant, versions)

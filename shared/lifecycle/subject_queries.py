@@ -11,9 +11,9 @@ from datetime import datetime
 from functools import cache
 
 from sqlalchemy import TextClause, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.content import Subject
+from shared.infra.transaction import Transaction
 from shared.lifecycle import register
 from shared.lifecycle.register import Reference
 
@@ -57,23 +57,23 @@ def sources(subject: Subject, *, of_agent: bool = False) -> list[Reference]:
 
 
 async def list_users(
-    connection: AsyncConnection, tenant: str, agent_id: str | None, prefix: str, start: str, limit: int
+    tx: Transaction, agent_id: str | None, prefix: str, start: str, limit: int
 ) -> list[KnownSubject]:
     """Return up to `limit` users from the id `start` on whose ids have the prefix, by id.
 
     With `agent_id`, those whom a row of this agent names.
     """
-    values = {"tenant": tenant, "prefix": prefix, "start": max(start, prefix), "limit": limit}
+    values = {"tenant": tx.tenant, "prefix": prefix, "start": max(start, prefix), "limit": limit}
     if agent_id is not None:
         values["agent_id"] = agent_id
-    rows = await connection.execute(_statement(Subject.USER, of_agent=agent_id is not None), values)
+    rows = await tx.execute(_statement(Subject.USER, of_agent=agent_id is not None), values)
     return [KnownSubject(*row) for row in rows]
 
 
-async def list_agents(connection: AsyncConnection, tenant: str, start: str, limit: int) -> list[KnownSubject]:
+async def list_agents(tx: Transaction, start: str, limit: int) -> list[KnownSubject]:
     """Return up to `limit` agents from the id `start` on, by id."""
-    values = {"tenant": tenant, "prefix": "", "start": start, "limit": limit}
-    rows = await connection.execute(_statement(Subject.AGENT, of_agent=False), values)
+    values = {"tenant": tx.tenant, "prefix": "", "start": start, "limit": limit}
+    rows = await tx.execute(_statement(Subject.AGENT, of_agent=False), values)
     return [KnownSubject(*row) for row in rows]
 
 

@@ -22,10 +22,8 @@ async def list_users(
         if not own.startswith(prefix) or own < start:
             return []
         prefix, start, limit = own, own, 1
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        users = await subject_queries.list_users(
-            connection, caller.tenant, agent_id or caller.agent_id, prefix, start, limit
-        )
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        users = await subject_queries.list_users(tx, agent_id or caller.agent_id, prefix, start, limit)
     return [user for user in users if own in (None, user.id)]
 
 
@@ -40,6 +38,6 @@ async def list_agents(resources: Resources, caller: Caller, start: str, limit: i
         if start not in ("", own):
             return []
         start, limit = own, 1
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        agents = await subject_queries.list_agents(connection, caller.tenant, start, limit)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        agents = await subject_queries.list_agents(tx, start, limit)
     return [agent for agent in agents if own in (None, agent.id)]

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import uuid_utils
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller
 from shared.foundation.stages import PARSE_DOCUMENT, RecordKind
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.lifecycle.delete_document import delete_former
 from shared.memory.documents import queries, stored_files
@@ -53,12 +53,12 @@ async def upload(
     settings = resources.settings
     method = method_of(settings.document_chunk_chars, settings.document_chunk_overlap)
     attempt = _Upload(caller.tenant, str(uuid_utils.uuid7()), new, key, method)
-    async with resources.postgres.for_tenant(attempt.tenant) as connection:
-        response = await attempt.respond_without_file(connection)
+    async with resources.postgres.for_tenant(attempt.tenant) as tx:
+        response = await attempt.respond_without_file(tx)
     if response is None:
         await file_store(resources).put(attempt.tenant, attempt.file_id, new.path)
-        async with resources.postgres.for_tenant(attempt.tenant) as connection:
-            response = await attempt.respond_with_file(connection)
+        async with resources.postgres.for_tenant(attempt.tenant) as tx:
+            response = await attempt.respond_with_file(tx)
     if response["state"] == DocumentState.PENDING:
         resources.publisher.wake(PARSE_DOCUMENT)
     return response
@@ -79,38 +79,38 @@ class _Upload:
     key: IdempotencyKey | None
     method: str
 
-    async def respond_without_file(self, connection: AsyncConnection) -> Json | None:
+    async def respond_without_file(self, tx: Transaction) -> Json | None:
         """Return the response if the file needs not be stored; otherwise expect it and return None."""
-        known = await self._look_up(connection)
+        known = await self._look_up(tx)
         if known.response is None:
-            await stored_files.expect(connection, self.tenant, self.file_id)
+            await stored_files.expect(tx, self.file_id)
         return known.response
 
-    async def respond_with_file(self, connection: AsyncConnection) -> Json:
+    async def respond_with_file(self, tx: Transaction) -> Json:
         """Keep the file as that of its document, and return the response.
 
         Another request may have stored the same bytes meanwhile; then nobody keeps this file.
         """
-        known = await self._look_up(connection)
+        known = await self._look_up(tx)
         if known.response is not None:
             return known.response
-        document = await _store(connection, self.tenant, self.new, known.of_source, self.file_id)
+        document = await _store(tx, self.new, known.of_source, self.file_id)
         return await _respond(known.request, document, _other_text(known.of_source, self.new))
 
-    async def _look_up(self, connection: AsyncConnection) -> "_Known":
+    async def _look_up(self, tx: Transaction) -> "_Known":
         """Respond if the request was made before or the bytes are there already; otherwise lock documents."""
-        tenant, key, new = self.tenant, self.key, self.new
-        request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
+        key, new = self.key, self.new
+        request = IdempotentRequest(tx, key, await find_stored(tx, key))
         if request.stored is not None:
             return _Known(request, response=request.stored)
-        await queries.lock_documents(connection, tenant)
-        of_source = await queries.find_by_source(connection, tenant, new.source) if new.source else None
-        document = await _find_same(connection, tenant, new, of_source)
+        await queries.lock_documents(tx)
+        of_source = await queries.find_by_source(tx, new.source) if new.source else None
+        document = await _find_same(tx, new, of_source)
         if document is None:
             return _Known(request, of_source)
         if document.state is DocumentState.READY and document.method != self.method:
-            document = await queries.begin_again(connection, document)
-            await _enqueue(connection, document)
+            document = await queries.begin_again(tx, document)
+            await _enqueue(tx, document)
         return _Known(request, of_source, await _respond(request, document, _other_text(of_source, new)))
 
 
@@ -138,66 +138,58 @@ async def _respond(request: IdempotentRequest, document: Document, replaced: Rep
     return response
 
 
-async def _find_same(
-    connection: AsyncConnection, tenant: str, new: NewFile, of_source: Document | None
-) -> Document | None:
+async def _find_same(tx: Transaction, new: NewFile, of_source: Document | None) -> Document | None:
     """Return the document that has these bytes already, with their source, unless it has failed with them."""
     if of_source is not None and of_source.sha256 == new.sha256:
         return None if of_source.state is DocumentState.FAILED else of_source
-    same = await queries.find_by_sha256(connection, tenant, new.sha256)
+    same = await queries.find_by_sha256(tx, new.sha256)
     if same is None or same.state is DocumentState.FAILED:
         return None
-    return await _move_source(connection, of_source, same, new)
+    return await _move_source(tx, of_source, same, new)
 
 
-async def _move_source(
-    connection: AsyncConnection, old: Document | None, document: Document, new: NewFile
-) -> Document:
+async def _move_source(tx: Transaction, old: Document | None, document: Document, new: NewFile) -> Document:
     """Let the source of a file, if it has one, be one of a document and no longer of another.
 
     What no source is left of stays until the document is found, if it is found itself.
     """
     if new.source is None:
-        return await queries.keep(connection, document)
+        return await queries.keep(tx, document)
     if old is not None:
-        await queries.remove_source(connection, old, new.source)
-    document = await queries.add_source(connection, document, new.source)
+        await queries.remove_source(tx, old, new.source)
+    document = await queries.add_source(tx, document, new.source)
     is_found = document.state is DocumentState.READY
-    await delete_former(connection, document.tenant, [new.source], is_found=is_found)
+    await delete_former(tx, [new.source], is_found=is_found)
     return document
 
 
-async def _store(
-    connection: AsyncConnection, tenant: str, new: NewFile, of_source: Document | None, file_id: str
-) -> Document:
-    existing = await _find_replaced(connection, tenant, new, of_source)
+async def _store(tx: Transaction, new: NewFile, of_source: Document | None, file_id: str) -> Document:
+    existing = await _find_replaced(tx, new, of_source)
     if existing is None:
         document_id = str(uuid_utils.uuid7())
-        document = await queries.insert_document(connection, tenant, document_id, new, file_id)
+        document = await queries.insert_document(tx, document_id, new, file_id)
     else:
-        document = await queries.replace_file(connection, existing, new, file_id)
-        await stored_files.remove_replaced(connection, tenant, existing.file_id)
-    await stored_files.keep(connection, tenant, file_id)
-    await _enqueue(connection, document)
+        document = await queries.replace_file(tx, existing, new, file_id)
+        await stored_files.remove_replaced(tx, existing.file_id)
+    await stored_files.keep(tx, file_id)
+    await _enqueue(tx, document)
     return document
 
 
-async def _find_replaced(
-    connection: AsyncConnection, tenant: str, new: NewFile, of_source: Document | None
-) -> Document | None:
+async def _find_replaced(tx: Transaction, new: NewFile, of_source: Document | None) -> Document | None:
     """Return the document of which this file is the next version, with its source, or None for a new one."""
     if of_source is not None and of_source.sha256 == new.sha256:
         return of_source
     # One of the same bytes would have been found before, unless it has failed with them.
-    failed = await queries.find_by_sha256(connection, tenant, new.sha256)
+    failed = await queries.find_by_sha256(tx, new.sha256)
     if failed is not None:
-        return await _move_source(connection, of_source, failed, new)
+        return await _move_source(tx, of_source, failed, new)
     if of_source is None or new.source is None or len(of_source.sources) == 1:
         return of_source
-    await queries.remove_source(connection, of_source, new.source)
+    await queries.remove_source(tx, of_source, new.source)
     return None
 
 
-async def _enqueue(connection: AsyncConnection, document: Document) -> None:
+async def _enqueue(tx: Transaction, document: Document) -> None:
     versions = {document.id: document.version}
-    await job_queries.enqueue(connection, document.tenant, RecordKind.DOCUMENT, PARSE_DOCUMENT, versions)
+    await job_queries.enqueue(tx, document.tenant, RecordKind.DOCUMENT, PARSE_DOCUMENT, versions)

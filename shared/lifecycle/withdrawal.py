@@ -11,8 +11,7 @@ a model call has cost stays booked.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-
-from sqlalchemy.ext.asyncio import AsyncConnection
+from functools import partial
 
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
@@ -22,17 +21,16 @@ from shared.conversation.turns.turn import record_id_of
 from shared.conversation.turns.turn_range import ranges_of
 from shared.foundation.content import Subject
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.jobs import summary_jobs
-from shared.jobs.job import Job
 from shared.lifecycle import closed_facts, deletion, removal
 from shared.lifecycle.deletion import Deletion
-from shared.lifecycle.removal import Removal
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import replaced, save, sources
 from shared.memory.longterm.memory import Memory
 from shared.memory.playbooks import queries as playbook_queries
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from shared.search.index import embedding_cache
 
 
@@ -60,50 +58,31 @@ class Withdrawal:
         return [record_id_of(self.session.id, seq) for seq in self.seqs]
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """What is left to do after the commit: in Redis and Qdrant, and the memories to index again."""
-
-    removal: Removal
-    changed_memories: Sequence[Memory]
-    jobs: Sequence[Job]
-
-    async def work_off(self, resources: Resources) -> None:
-        """Do what can be done in a short time. What is left stays due."""
-        documents = [memory_document.document(memory) for memory in self.changed_memories]
-        await resources.index_writer.write_through(documents, self.jobs)
-        await removal.work_off(resources, self.removal)
-
-
-async def collect(
-    connection: AsyncConnection, session: Session, seqs: Sequence[int], actor: str
-) -> Withdrawal:
+async def collect(tx: Transaction, session: Session, seqs: Sequence[int], actor: str) -> Withdrawal:
     """Lock what was derived from turns of a locked session, and return what is to be deleted with them."""
     withdrawal = Withdrawal(session, seqs, actor, Deletion(session.tenant))
     for consequence in _CONSEQUENCES:
-        await consequence(connection, withdrawal)
+        await consequence(tx, withdrawal)
     return withdrawal
 
 
-async def carry_out(connection: AsyncConnection, withdrawal: Withdrawal) -> Rest:
+async def carry_out(tx: RecordTransaction, resources: Resources, withdrawal: Withdrawal) -> None:
     """Delete what was collected, and note the change of the log."""
     session, rows = withdrawal.session, withdrawal.rows
-    counts, rest = await deletion.carry_out(connection, rows)
-    await session_queries.note_log_change(
-        connection, session.tenant, session.id, more_turns=-counts["turn.seq"]
-    )
-    await session_queries.renew_expiry(connection, session)
+    counts, rest = await deletion.carry_out(tx, rows)
+    await session_queries.note_log_change(tx, session.id, more_turns=-counts["turn.seq"])
+    await session_queries.renew_expiry(tx, session)
     if counts["session_summary.last_seq"]:
-        await _make_summary_anew(connection, session)
-    jobs = await save.enqueue_jobs(connection, session.tenant, withdrawal.changed_memories)
-    return Rest(rest, withdrawal.changed_memories, jobs)
+        await _make_summary_anew(tx, session)
+    await save.index(tx, withdrawal.changed_memories)
+    tx.after_commit(partial(removal.work_off, resources, rest))
 
 
-async def _make_summary_anew(connection: AsyncConnection, session: Session) -> None:
+async def _make_summary_anew(tx: Transaction, session: Session) -> None:
     """Erase the stored responses that show a deleted summary, and make the next one due."""
     summary_id = summary_id_of(session.id)
-    await idempotency_queries.erase_responses(connection, session.tenant, [summary_id])
-    await summary_jobs.schedule_summary(connection, session.tenant, session.id)
+    await idempotency_queries.erase_responses(tx, [summary_id])
+    await summary_jobs.schedule_summary(tx, session.id)
 
 
 def add_turns(withdrawal: Withdrawal) -> None:
@@ -112,60 +91,57 @@ def add_turns(withdrawal: Withdrawal) -> None:
     withdrawal.rows.add_items(removal.points_of(RecordKind.TURN), withdrawal.record_ids)
 
 
-async def _forget_what_names_them(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+async def _forget_what_names_them(tx: Transaction, withdrawal: Withdrawal) -> None:
     """Delete or clear the rows that name the turns."""
-    del connection
+    del tx
     withdrawal.rows.subjects[Subject.WITHDRAWN_TURN] = withdrawal.record_ids
 
 
-async def _forget_playbooks(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+async def _forget_playbooks(tx: Transaction, withdrawal: Withdrawal) -> None:
     """Delete the playbooks of flows that had the turns; those about which a turn decided wait again."""
-    tenant, rows = withdrawal.session.tenant, withdrawal.rows
+    rows = withdrawal.rows
     ranges = ranges_of(withdrawal.turn_keys)
     if ranges:
-        gone = await playbook_queries.lock_from_turns(connection, tenant, ranges)
-        await deletion.add_playbooks(connection, rows, gone)
-        waiting = await playbook_queries.reopen_decided_by(
-            connection, tenant, withdrawal.session.id, withdrawal.seqs
-        )
+        gone = await playbook_queries.lock_from_turns(tx, ranges)
+        await deletion.add_playbooks(tx, rows, gone)
+        waiting = await playbook_queries.reopen_decided_by(tx, withdrawal.session.id, withdrawal.seqs)
         rows.add_items(removal.points_of(RecordKind.PLAYBOOK), waiting)
 
 
-async def _forget_memories(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+async def _forget_memories(tx: Transaction, withdrawal: Withdrawal) -> None:
     """Delete the memories that come from the turns alone; the others lose these sources.
 
     What a deleted memory had replaced is valid again, and so is what the graph said because of it.
     """
-    tenant, actor = withdrawal.session.tenant, withdrawal.actor
-    closed = await replaced.lock(connection, tenant, withdrawal.turn_keys)
-    withdrawn = await sources.withdraw(connection, tenant, actor, withdrawal.turn_keys)
-    await deletion.add_memories(connection, withdrawal.rows, [memory.id for memory in withdrawn.gone])
-    reopened = await replaced.reopen(connection, actor, closed, withdrawn.gone)
+    actor = withdrawal.actor
+    closed = await replaced.lock(tx, withdrawal.turn_keys)
+    withdrawn = await sources.withdraw(tx, actor, withdrawal.turn_keys)
+    await deletion.add_memories(tx, withdrawal.rows, [memory.id for memory in withdrawn.gone])
+    reopened = await replaced.reopen(tx, actor, closed, withdrawn.gone)
     withdrawal.changed_memories += [*withdrawn.kept, *reopened]
     for memory in reopened:
-        await closed_facts.restore(connection, memory.scope, [memory.id])
+        await closed_facts.restore(tx, memory.scope, [memory.id])
 
 
-async def _forget_graph(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+async def _forget_graph(tx: Transaction, withdrawal: Withdrawal) -> None:
     """Delete what of the graph was extracted from the turns alone."""
-    await deletion.add_derived(connection, withdrawal.rows, turn_keys=withdrawal.turn_keys)
+    await deletion.add_derived(tx, withdrawal.rows, turn_keys=withdrawal.turn_keys)
 
 
-async def _forget_embeddings(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+async def _forget_embeddings(tx: Transaction, withdrawal: Withdrawal) -> None:
     """Delete the cached embeddings of the texts."""
-    tenant = withdrawal.session.tenant
-    if await embedding_cache.has_any(connection, tenant):
-        texts = await log_queries.list_embedding_texts(connection, tenant, withdrawal.turn_keys)
+    if await embedding_cache.has_any(tx):
+        texts = await log_queries.list_embedding_texts(tx, withdrawal.turn_keys)
         withdrawal.rows.embedding_texts += texts
 
 
-async def _empty_window(connection: AsyncConnection, withdrawal: Withdrawal) -> None:
+async def _empty_window(tx: Transaction, withdrawal: Withdrawal) -> None:
     """Delete the cached window, whose turns are of an earlier revision of the log."""
-    del connection
+    del tx
     withdrawal.rows.add_items(removal.WINDOW, [withdrawal.session.id])
 
 
-_CONSEQUENCES: tuple[Callable[[AsyncConnection, Withdrawal], Awaitable[None]], ...] = (
+_CONSEQUENCES: tuple[Callable[[Transaction, Withdrawal], Awaitable[None]], ...] = (
     _forget_what_names_them,
     _forget_playbooks,
     _forget_memories,

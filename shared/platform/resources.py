@@ -4,7 +4,7 @@ The gateway, every worker, the command line and the tests get their clients here
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import redis.asyncio
@@ -18,6 +18,7 @@ from shared.infra.object_storage import ObjectStorage, open_object_storage
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import Qdrant
 from shared.infra.redis import open_redis
+from shared.records.transaction import RecordTransaction, begin
 from shared.search.index.client import SearchIndex
 from shared.search.index.missing_points import MissingPoints
 from shared.search.index.writer import IndexWriter
@@ -38,6 +39,10 @@ class Resources:
     publisher: TaskPublisher
     search_index: SearchIndex
     index_writer: IndexWriter
+
+    def transaction(self, tenant: str) -> AbstractAsyncContextManager[RecordTransaction]:
+        """Open a transaction over the records of a tenant; what follows from it is done after the commit."""
+        return begin(self.postgres, self.index_writer, self.publisher, tenant)
 
 
 @asynccontextmanager

@@ -56,8 +56,8 @@ async def test_a_key_is_refused_from_the_moment_it_expires_or_is_revoked(gateway
     expired = await api_keys.issue(postgres, tenant, expires_at=datetime.now(UTC) - timedelta(seconds=1))
     revoked = await api_keys.issue(postgres, tenant)
     assert (await _save_with(gateway, f"Bearer {revoked}".encode())).status_code == 201
-    async with postgres.for_tenant(tenant) as connection:
-        assert await auth_queries.revoke(connection, tenant, revoked.split("_")[1])
+    async with postgres.for_tenant(tenant) as tx:
+        assert await auth_queries.revoke(tx, tenant, revoked.split("_")[1])
     valid = await api_keys.issue(postgres, tenant)
     forged = valid[:-1] + ("a" if valid[-1] != "a" else "b")
     async with gateway.unchanged():

@@ -39,9 +39,9 @@ async def test_every_metric_of_an_alert_is_reported_by_the_gateway(
     counter_names = _fleet_counter_names(repository)
     async with running_gateway(make_settings(), tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "There is work."})
-        async with gateway.resources.postgres.across_tenants() as connection:
+        async with gateway.resources.postgres.across_tenants() as tx:
             for name in counter_names:
-                await fleet_counters.increment(connection, name, {"kind": 1})
+                await fleet_counters.increment(tx, name, {"kind": 1})
         text = (await gateway.client.get("/metrics")).text
     assert metrics_used
     assert metrics_used <= set(re.findall(r"^(loci_\w+)", text, re.MULTILINE))

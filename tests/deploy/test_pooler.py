@@ -95,8 +95,8 @@ async def test_each_transaction_has_its_role_and_its_tenant_and_leaves_none_behi
     statement = text("SELECT current_user, current_setting('loci.tenant', true), pg_backend_pid()")
 
     async def ask(pool: Postgres, tenant: str) -> tuple[str, str, int]:
-        async with pool.for_tenant(tenant) as connection:
-            return tuple((await connection.execute(statement)).one())
+        async with pool.for_tenant(tenant) as tx:
+            return tuple((await tx.execute(statement)).one())
 
     async with _pool(pooled_url) as gateway_pool, _pool(pooled_url) as worker_pool:
         tenants = [f"tenant-{number}" for number in range(200)]
@@ -104,8 +104,8 @@ async def test_each_transaction_has_its_role_and_its_tenant_and_leaves_none_behi
         answers = await asyncio.gather(*asked)
         assert [answer[:2] for answer in answers] == [("loci_app", t) for t in tenants for _ in range(2)]
         assert len({answer[2] for answer in answers}) <= SERVER_CONNECTIONS
-        async with gateway_pool.autocommit() as connection:
-            assert not (await connection.execute(statement)).one()[1]
+        async with gateway_pool.autocommit() as tx:
+            assert not (await tx.execute(statement)).one()[1]
 
 
 async def test_the_lock_of_the_index_generations_is_held_to_the_end_of_the_transaction(
@@ -120,8 +120,8 @@ async def test_the_lock_of_the_index_generations_is_held_to_the_end_of_the_trans
 
         async with pool.for_tenant("one"):
             exclusive = asyncio.create_task(enter())
-            async with pool.autocommit() as connection:
-                await _until_waiting(connection)
+            async with pool.autocommit() as tx:
+                await _until_waiting(tx)
             assert not entered.is_set()
         await asyncio.wait_for(exclusive, 10)
 

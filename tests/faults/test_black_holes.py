@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from shared.foundation import config, errors
 from shared.infra import postgres
 from shared.infra.postgres import Postgres
+from shared.infra.transaction import Connection
 from tests.conftest import Gateway, Stores, running_gateway
 from tests.faults.proxy import Mode, Proxy
 
@@ -161,15 +162,15 @@ async def test_a_postgres_that_never_answers_is_unavailable_after_one_short_time
 @pytest.mark.parametrize("opens", [lambda pool: pool.for_tenant("t"), lambda pool: pool.autocommit()])
 async def test_an_open_connection_that_never_answers_is_dropped_after_one_short_time(
     postgres_behind_proxy: tuple[Gateway, Proxy],
-    opens: Callable[[Postgres], AbstractAsyncContextManager[AsyncConnection]],
+    opens: Callable[[Postgres], AbstractAsyncContextManager[Connection]],
 ) -> None:
     gateway, proxy = postgres_behind_proxy
     pool = Postgres(gateway.resources.settings)
 
     async def ask() -> AsyncConnection:
-        async with opens(pool) as connection:
-            await connection.execute(select(1))
-            return connection
+        async with opens(pool) as opened:
+            await opened.execute(select(1))
+            return opened.connection
 
     open_connection = await ask()
     assert await ask() is open_connection

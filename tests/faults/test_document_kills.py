@@ -87,9 +87,9 @@ async def _counts(fleet: Fleet, tenant: str) -> tuple[int, int, int]:
     """Return how many chunks the tenant has, how many places of chunks, and how many points."""
     async with open_resources(fleet.settings) as resources:
         place = func.distinct(document_chunk.c.version, document_chunk.c.position)
-        async with resources.postgres.for_tenant(tenant) as connection:
+        async with resources.postgres.for_tenant(tenant) as tx:
             statement = select(func.count(), func.count(place)).select_from(document_chunk)
-            chunks, places = (await connection.execute(statement)).one()
+            chunks, places = (await tx.execute(statement)).one()
         generation = await resources.search_index.live(RecordKind.DOCUMENT_CHUNK)
         path = f"collections/{generation.collection}/points/count"
         condition = filters.all_of(filters.tenant_condition(tenant))

@@ -26,9 +26,9 @@ def replayed(context: Json) -> list[str]:
 
 
 async def window_start(gateway: Gateway, session: str) -> int:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         column = select(session_table.c.window_start).where(session_table.c.id == session)
-        return int(await connection.scalar(column) or 0)
+        return int(await tx.scalar(column) or 0)
 
 
 async def test_cx7_each_context_begins_with_the_one_before_and_its_message(

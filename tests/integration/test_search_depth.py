@@ -44,9 +44,9 @@ async def test_memories_of_a_state_are_found_below_the_first_hits_whether_many_o
     worse = [f"{_WORSE} {number}" for number in range(3)]
     body = {"memories": [{"content": content} for content in [*contents, *worse]]}
     await agent.request("POST", "/v1/memories/batch", json=body, status=HTTPStatus.CREATED)
-    async with narrow.resources.postgres.for_tenant(narrow.tenant) as connection:
+    async with narrow.resources.postgres.for_tenant(narrow.tenant) as tx:
         is_worse = memory_table.c.content.in_(worse)
-        await connection.execute(update(memory_table).where(is_worse).values(state="kept-raw"))
+        await tx.execute(update(memory_table).where(is_worse).values(state="kept-raw"))
     assert sorted(await agent.search_contents(_QUERY, state="kept-raw", limit=5)) == worse
     assert await agent.search_contents(_QUERY, state="failed") == []
     assert len(await agent.search_contents(_QUERY, limit=5)) == 5
@@ -58,9 +58,9 @@ async def test_turns_and_observations_are_found_below_those_of_expired_sessions(
     expired, live = await agent.session(ttl_seconds=600), await agent.session()
     await _fill(agent, expired, [_BETTER] * _BETTER_COUNT)
     await _fill(agent, live, [_WORSE])
-    async with narrow.resources.postgres.for_tenant(narrow.tenant) as connection:
+    async with narrow.resources.postgres.for_tenant(narrow.tenant) as tx:
         is_expired = session_table.c.id == expired
-        await connection.execute(update(session_table).where(is_expired).values(expires_at=func.now()))
+        await tx.execute(update(session_table).where(is_expired).values(expires_at=func.now()))
     assert await agent.search_turn_contents(_QUERY) == [_WORSE]
     found = await agent.request("POST", "/v1/observations/search", json={"query": _QUERY})
     assert [observation["content"] for observation in found["results"]] == [_WORSE]

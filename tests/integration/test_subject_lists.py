@@ -117,10 +117,10 @@ async def test_each_id_of_a_page_is_looked_up_in_indexes(
     await agent.session(user_id="u", agent_id="a")
     statement = subject_queries._statement(subject, of_agent=of_agent)
     values = {"tenant": gateway.tenant, "prefix": "", "start": "", "limit": 21, "agent_id": "a"}
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for method in ("seqscan", "bitmapscan", "sort"):
-            await connection.execute(text(f"SET LOCAL enable_{method} = off"))
-        rows = await connection.execute(text(f"EXPLAIN (ANALYZE) {statement}"), values)
+            await tx.execute(text(f"SET LOCAL enable_{method} = off"))
+        rows = await tx.execute(text(f"EXPLAIN (ANALYZE) {statement}"), values)
         plan = [str(line) for (line,) in rows]
     comparisons = [line for line in plan if "page_1.id)" in line]
     looked_up = [line for line in comparisons if "Index Cond:" in line]

@@ -130,9 +130,9 @@ async def test_a_bound_key_names_only_turns_that_are_there_and_no_system_without
 
 async def test_a_session_that_is_over_is_no_source_for_a_bound_key(gateway: Gateway) -> None:
     session_id = await _session(gateway, ADA)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         over = text("UPDATE session SET expires_at = now() WHERE tenant = :tenant AND id = :id")
-        await connection.execute(over, {"tenant": gateway.tenant, "id": session_id})
+        await tx.execute(over, {"tenant": gateway.tenant, "id": session_id})
     async with await gateway.new_client(**ADA) as client:
         answers = await _write_everywhere(client, {"session_id": session_id})
     assert {answer["errors"][0]["field"] for _, answer in answers} == {"source.session_id"}

@@ -48,9 +48,9 @@ async def test_the_dashboard_uses_every_reported_metric_and_only_existing_labels
     gateway: Gateway, repository: Path
 ) -> None:
     await gateway.client.post("/v1/memories", json={"content": "There is something to count."})
-    async with gateway.resources.postgres.across_tenants() as connection:
+    async with gateway.resources.postgres.across_tenants() as tx:
         for name, counter in FLEET_COUNTERS.items():
-            await fleet_counters.increment(connection, name, {":".join(counter.labels): 1})
+            await fleet_counters.increment(tx, name, {":".join(counter.labels): 1})
     text = await _metrics_text(gateway)
     labels = {
         sample.name: set(sample.labels)
@@ -138,8 +138,8 @@ async def test_every_claim_after_the_first_counts_as_a_retry(
     settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m")
     async with running_gateway(settings, tenant) as gateway:
         await gateway.client.post("/v1/memories", json={"content": "Enriched at the second attempt."})
-        async with gateway.resources.postgres.across_tenants() as connection:
-            await connection.execute(update(job).values(attempts=1))  # the worker of the first claim died
+        async with gateway.resources.postgres.across_tenants() as tx:
+            await tx.execute(update(job).values(attempts=1))  # the worker of the first claim died
         await draining.drain(gateway.resources)
         samples = _samples(await _metrics_text(gateway))
     assert samples['loci_job_claims_total{kind="enrich"}'] == 1

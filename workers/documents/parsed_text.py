@@ -38,16 +38,16 @@ async def keep(resources: Resources, job: Job, document: Document) -> Document |
     file, chunks = await _read(resources, document)
     count = len(chunks)
     for number, batch in enumerate(_batches(chunks)):
-        async with resources.postgres.for_tenant(job.tenant) as connection:
-            locked = await outcome.lock(connection, job)
+        async with resources.postgres.for_tenant(job.tenant) as tx:
+            locked = await outcome.lock(tx, job)
             if locked is None:
                 return None
             if number == 0:  # of an earlier attempt, or of a version that was replaced
-                await parsed_chunk_queries.remove(connection, locked)
-            await parsed_chunk_queries.insert(connection, locked, batch)
-            await job_queries.extend_lease(connection, job, resources.settings.job_lease)
+                await parsed_chunk_queries.remove(tx, locked)
+            await parsed_chunk_queries.insert(tx, locked, batch)
+            await job_queries.extend_lease(tx, job, resources.settings.job_lease)
             if batch[-1].position == count - 1:
-                document = await queries.note_parsed(connection, locked, file, count)
+                document = await queries.note_parsed(tx, locked, file, count)
     return document
 
 

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
 from shared.foundation.stages import EMBED, PARSE_DOCUMENT, PUBLISH_DOCUMENT, RecordKind
+from shared.infra.transaction import Transaction
 from shared.jobs import index_jobs
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -69,29 +68,29 @@ async def _begin(resources: Resources, job: Job) -> Document | None:
     Return None if the claim is no longer valid.
     """
     while True:
-        async with resources.postgres.for_tenant(job.tenant) as connection:
-            document = await outcome.lock(connection, job)
+        async with resources.postgres.for_tenant(job.tenant) as tx:
+            document = await outcome.lock(tx, job)
             if document is None:
                 return None
             if document.method is not None and document.method != parsed_text.method(resources):
-                await _begin_next_version(connection, document)
+                await _begin_next_version(tx, document)
                 return None
-            document = await queries.mark_processing(connection, document)
+            document = await queries.mark_processing(tx, document)
             kept_versions = {document.version, document.searchable_version or document.version}
-            rest = await drop_other_versions(connection, document, kept_versions)
+            rest = await drop_other_versions(tx, document, kept_versions)
         if rest is None:
             return document
         await removal.work_off(resources, rest)
 
 
-async def _begin_next_version(connection: AsyncConnection, document: Document) -> None:
+async def _begin_next_version(tx: Transaction, document: Document) -> None:
     """Have a locked document read anew, because its chunks were cut in another way than others would be.
 
     They are not replaced one by one, because a version is never used again.
     """
-    document = await queries.begin_again(connection, document)
+    document = await queries.begin_again(tx, document)
     versions = {document.id: document.version}
-    await job_queries.enqueue(connection, document.tenant, RecordKind.DOCUMENT, PARSE_DOCUMENT, versions)
+    await job_queries.enqueue(tx, document.tenant, RecordKind.DOCUMENT, PARSE_DOCUMENT, versions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +123,12 @@ class _Storing:
         await self._finish(is_indexed=is_all_indexed)
 
     async def _read_batch(self) -> list[Chunk]:
-        async with self.resources.postgres.for_tenant(self.job.tenant) as connection:
-            return await parsed_chunk_queries.list_first(connection, self.document, BATCH)
+        async with self.resources.postgres.for_tenant(self.job.tenant) as tx:
+            return await parsed_chunk_queries.list_first(tx, self.document, BATCH)
 
     async def _end_turn(self) -> None:
-        async with self.resources.postgres.across_tenants() as connection:
-            await job_queries.release(connection, [self.job])
+        async with self.resources.postgres.across_tenants() as tx:
+            await job_queries.release(tx, [self.job])
 
     def _rows(self, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
         return [
@@ -146,44 +145,40 @@ class _Storing:
 
     async def _store(self, rows: Sequence[dict[str, Any]]) -> bool | None:
         """Store a batch; return whether the index has it now, or None if the claim is no longer valid."""
-        async with self.resources.postgres.for_tenant(self.job.tenant) as connection:
-            document = await outcome.lock(connection, self.job)
+        async with self.resources.postgres.for_tenant(self.job.tenant) as tx:
+            document = await outcome.lock(tx, self.job)
             if document is None:
                 return None
-            new_ids = await chunk_queries.insert_chunks(connection, document, rows)
+            new_ids = await chunk_queries.insert_chunks(tx, document, rows)
             last_position = rows[-1]["position"]
-            await parsed_chunk_queries.remove_stored(connection, document, last_position)
-            await queries.note_stored(connection, document, last_position + 1)
-            documents, jobs = await self._enqueue(connection, new_ids)
+            await parsed_chunk_queries.remove_stored(tx, document, last_position)
+            await queries.note_stored(tx, document, last_position + 1)
+            documents, jobs = await self._enqueue(tx, new_ids)
         # Those that were stored before have index jobs, which others may not have finished.
         is_written = await self.resources.index_writer.write_through(documents, jobs)
         return is_written and len(new_ids) == len(rows)
 
-    async def _enqueue(
-        self, connection: AsyncConnection, ids: Sequence[str]
-    ) -> tuple[list[IndexDocument], list[Job]]:
+    async def _enqueue(self, tx: Transaction, ids: Sequence[str]) -> tuple[list[IndexDocument], list[Job]]:
         tenant, kind = self.job.tenant, RecordKind.DOCUMENT_CHUNK
         versions = dict.fromkeys(ids, index_document.VERSION)
-        jobs = await index_jobs.enqueue_index_jobs(
-            connection, tenant, kind, versions, delay=WRITE_THROUGH_SECONDS
-        )
-        return await chunk_queries.load_documents(connection, tenant, ids), jobs
+        jobs = await index_jobs.enqueue_index_jobs(tx, tenant, kind, versions, delay=WRITE_THROUGH_SECONDS)
+        return await chunk_queries.load_documents(tx, ids), jobs
 
     async def _finish(self, *, is_indexed: bool) -> None:
-        async with self.resources.postgres.for_tenant(self.job.tenant) as connection:
-            document = await outcome.lock(connection, self.job)
+        async with self.resources.postgres.for_tenant(self.job.tenant) as tx:
+            document = await outcome.lock(tx, self.job)
             if document is None:
                 return
             if document.stored_chunks != document.chunk_count:  # stored in part by an older release
-                await _begin_next_version(connection, document)
+                await _begin_next_version(tx, document)
                 return
-            await job_queries.complete(connection, [self.job])
+            await job_queries.complete(tx, [self.job])
             if not is_indexed or EMBED in publish.stages_before(document):
                 versions = {document.id: document.version}
                 await job_queries.enqueue(
-                    connection, document.tenant, RecordKind.DOCUMENT, PUBLISH_DOCUMENT, versions
+                    tx, document.tenant, RecordKind.DOCUMENT, PUBLISH_DOCUMENT, versions
                 )
                 return
-            rest = await outcome.make_searchable(connection, document)
+            rest = await outcome.make_searchable(tx, document)
         if rest is not None:
             await removal.work_off(self.resources, rest)

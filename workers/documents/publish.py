@@ -10,9 +10,8 @@ Of a version with many chunks that was replaced or has failed, the same stage de
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.stages import EMBED, INDEX, ReasonCode, Stage
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.lifecycle import removal
@@ -29,24 +28,24 @@ _RETRY_SECONDS = 0.5
 async def publish_batch(resources: Resources, jobs: Sequence[Job]) -> None:
     """Publish those of the versions whose chunks are indexed, and look at the others again in a moment."""
     for job in jobs:
-        async with resources.postgres.for_tenant(job.tenant) as connection:
-            rest = await _publish(connection, job)
+        async with resources.postgres.for_tenant(job.tenant) as tx:
+            rest = await _publish(tx, job)
         if rest is not None:
             await removal.work_off(resources, rest)
 
 
-async def _publish(connection: AsyncConnection, job: Job) -> Removal | None:
-    document = await queries.get(connection, job.tenant, job.record_id, lock=True)
+async def _publish(tx: Transaction, job: Job) -> Removal | None:
+    document = await queries.get(tx, job.record_id, lock=True)
     if document is None or document.version != job.version:  # it was deleted, or has another file
-        await job_queries.complete(connection, [job])
+        await job_queries.complete(tx, [job])
         return None
     if document.state in {DocumentState.READY, DocumentState.FAILED}:
-        is_valid = await job_queries.complete(connection, [job])
-        return await outcome.drop_unsearchable(connection, document) if is_valid else None
-    count = await chunk_queries.count_unindexed(connection, document, stages_before(document))
+        is_valid = await job_queries.complete(tx, [job])
+        return await outcome.drop_unsearchable(tx, document) if is_valid else None
+    count = await chunk_queries.count_unindexed(tx, document, stages_before(document))
     if count:
         await job_queries.reschedule(
-            connection,
+            tx,
             job,
             f"the index lacks {count} of its chunks",
             _RETRY_SECONDS,
@@ -54,9 +53,9 @@ async def _publish(connection: AsyncConnection, job: Job) -> Removal | None:
             refund=True,
         )
         return None
-    if not await job_queries.complete(connection, [job]):
+    if not await job_queries.complete(tx, [job]):
         return None
-    return await outcome.make_searchable(connection, document)
+    return await outcome.make_searchable(tx, document)
 
 
 def stages_before(document: Document) -> tuple[Stage, ...]:

@@ -82,16 +82,16 @@ async def _load_inputs(context: PassContext) -> tuple[list[_CorrectedSession], b
     """Return the sessions with unread corrections, whether there are more, and the existing anti-patterns."""
     settings, scope = context.resources.settings, context.run.scope
     limit = settings.dream_max_signals
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
         corrections = await unread_signal_queries.list_unread_corrections(
-            connection, scope, context.name, days=settings.dream_signal_days, limit=limit + 1
+            tx, scope, context.name, days=settings.dream_signal_days, limit=limit + 1
         )
-        memories = await scope_queries.list_scope(connection, scope) if corrections else []
+        memories = await scope_queries.list_scope(tx, scope) if corrections else []
         sessions = [
             _CorrectedSession(
                 session_id,
                 [signal for signal in corrections[:limit] if signal.session_id == session_id],
-                await turn_queries.list_last(connection, scope.tenant, session_id, _MAX_TURNS_PER_SESSION),
+                await turn_queries.list_last(tx, session_id, _MAX_TURNS_PER_SESSION),
             )
             for session_id in dict.fromkeys(signal.session_id for signal in corrections[:limit])
         ]

@@ -75,12 +75,12 @@ async def run(context: PassContext) -> Outcome:
 
 async def _load_inputs(context: PassContext) -> _Inputs:
     settings, scope = context.resources.settings, context.run.scope
-    async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        memories = await scope_queries.list_mergeable(connection, scope)
-        reviewed = await progress_queries.list_reviewed(connection, scope, [memory.id for memory in memories])
-        refused = await progress_queries.list_refused(connection, memories)
+    async with context.resources.postgres.for_tenant(context.run.tenant) as tx:
+        memories = await scope_queries.list_mergeable(tx, scope)
+        reviewed = await progress_queries.list_reviewed(tx, scope, [memory.id for memory in memories])
+        refused = await progress_queries.list_refused(tx, memories)
         signals = await feedback_report.recent(
-            connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
+            tx, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
     set_aside = {memory_id for memory_id, size in refused.items() if size <= _SMALLEST_BATCH}
     changed_ids = {memory.id for memory in memories if reviewed.get(memory.id) != memory.version}

@@ -44,11 +44,11 @@ async def _choose_over(context: PassContext) -> Outcome:
     scope = context.run.scope
     before = datetime.now(UTC) - timedelta(days=context.resources.settings.dream_graph_days)
     limited = (scope, before, _MAX_EXPIRIES)
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        triples = await stale_queries.list_doubtful_triples(connection, *limited)
-        events = await stale_queries.list_stale_events(connection, *limited)
-        orphans = await stale_queries.list_orphans(connection, *limited)
-        over = await closed_fact_queries.list_over(connection, scope, None, keeps=True, limit=_MAX_EXPIRIES)
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
+        triples = await stale_queries.list_doubtful_triples(tx, *limited)
+        events = await stale_queries.list_stale_events(tx, *limited)
+        orphans = await stale_queries.list_orphans(tx, *limited)
+        over = await closed_fact_queries.list_over(tx, scope, None, keeps=True, limit=_MAX_EXPIRIES)
     entities = {**dict.fromkeys(orphans, ORPHAN), **dict.fromkeys(events, STALE)}
     expiries = [Expiry("triple", id_, LOW_CONFIDENCE) for id_ in triples if id_ not in over]
     expiries += [Expiry("entity", id_, reason) for id_, reason in entities.items()]
@@ -63,10 +63,10 @@ async def _review(context: PassContext, outcome: Outcome, changes: GraphChanges)
     if context.resources.language_model is None:
         return
     scope = context.run.scope
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        ids = await review_queries.list_unreviewed(connection, scope, _MAX_REVIEWED)
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
+        ids = await review_queries.list_unreviewed(tx, scope, _MAX_REVIEWED)
         over = {expiry.id for expiry in changes.expiries}
-        groups = await graph_groups.load(connection, scope, [id_ for id_ in ids if id_ not in over])
+        groups = await graph_groups.load(tx, scope, [id_ for id_ in ids if id_ not in over])
     outcome.has_more |= len(ids) == _MAX_REVIEWED
     asked = await _ask_about(context, groups, outcome, changes) if groups else set()
     waiting = {entity.id for group in groups for entity in group.entities} - asked

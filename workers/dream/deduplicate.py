@@ -20,8 +20,8 @@ _PUNCTUATION = ".,;:!?\u2026\"'()\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300
 
 async def run(context: PassContext) -> Outcome:
     """Decide which memories to merge."""
-    async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        memories = await scope_queries.list_mergeable(connection, context.run.scope)
+    async with context.resources.postgres.for_tenant(context.run.tenant) as tx:
+        memories = await scope_queries.list_mergeable(tx, context.run.scope)
     groups = [group for group in _group(memories) if len(group) > 1 and _is_faithful(group)]
     if not groups:
         raise PassSkipped("no memories differ only in punctuation")

@@ -39,11 +39,11 @@ async def _start_or_reschedule(resources: Resources, job: Job) -> None:
     """Start a run over the scope of a job, or reschedule the job while the scope is active."""
     settings = resources.settings
     scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        await removals.delay_erasures(connection, scope)
-        if await turn_queries.has_turn_within(connection, scope, settings.dream_quiet_period):
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        await removals.delay_erasures(tx, scope)
+        if await turn_queries.has_turn_within(tx, scope, settings.dream_quiet_period):
             await job_queries.reschedule(
-                connection,
+                tx,
                 job,
                 "the scope is active",
                 settings.dream_quiet_period,
@@ -51,8 +51,8 @@ async def _start_or_reschedule(resources: Resources, job: Job) -> None:
                 refund=True,
             )
             return
-        if job.id not in await job_queries.complete(connection, [job]):
+        if job.id not in await job_queries.complete(tx, [job]):
             return
-        run = await start.start_run(connection, settings, scope, _SCHEDULE, ())
+        run = await start.start_run(tx, settings, scope, _SCHEDULE, ())
         if run is None:  # a run that was started on demand has not ended: this one is due after it
-            await dream_schedule.schedule_dream(connection, settings, scope)
+            await dream_schedule.schedule_dream(tx, settings, scope)

@@ -94,9 +94,9 @@ def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
 async def _load_inputs(context: PassContext) -> tuple[list[Turn], bool, list[Memory]]:
     """Return the unread turns, whether there are more than a pass reads, and the existing episodes."""
     scope, limit = context.run.scope, context.resources.settings.dream_max_turns
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        turns, has_more = await unread_turn_queries.list_oldest_unread(connection, scope, context.name, limit)
-        memories = await scope_queries.list_mergeable(connection, scope) if turns else []
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
+        turns, has_more = await unread_turn_queries.list_oldest_unread(tx, scope, context.name, limit)
+        memories = await scope_queries.list_mergeable(tx, scope) if turns else []
     existing = [memory for memory in memories if is_below(EPISODES, memory.category)]
     return turns, has_more, existing[:_MAX_SHOWN_EPISODES]
 

@@ -44,9 +44,9 @@ class _Found:
 async def run(context: PassContext) -> Outcome:
     """Ask the model about turns and facts that this pass has not read."""
     scope, limit = context.run.scope, context.resources.settings.dream_max_turns
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        turns, has_more = await unread_turn_queries.list_oldest_unread(connection, scope, context.name, limit)
-        facts = await graph_queries.list_unextracted(connection, scope, _MAX_FACTS + 1)
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
+        turns, has_more = await unread_turn_queries.list_oldest_unread(tx, scope, context.name, limit)
+        facts = await graph_queries.list_unextracted(tx, scope, _MAX_FACTS + 1)
     if not turns and not facts:
         raise PassSkipped("there are no turns and no facts since the last run of this pass")
     max_tokens = await context.free_tokens(DIRECTIVE) // 2
@@ -139,8 +139,8 @@ async def _ask(
 async def _known_entities(context: PassContext, prompt_text: str) -> list[Entity]:
     """Return the entities that a prompt names; the run sees the common ones and those of its user."""
     words = tokenizer.words(prompt_text)
-    async with context.resources.postgres.for_tenant(context.run.tenant) as connection:
-        return await match_queries.list_named_in(connection, context.run.scope, words, None, _MAX_KNOWN)
+    async with context.resources.postgres.for_tenant(context.run.tenant) as tx:
+        return await match_queries.list_named_in(tx, context.run.scope, words, None, _MAX_KNOWN)
 
 
 def _entity_line(label: str, entity: Entity) -> str:

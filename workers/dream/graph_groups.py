@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.verification import graph_review_check
 from shared.foundation import prompt_size
 from shared.foundation.prompt_safety import single_line
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.graph import entity_queries, names, review_queries
 from shared.memory.graph.entity import Entity
 from shared.memory.graph.triple import Triple
@@ -29,15 +28,15 @@ class EntityGroup:
     triples: list[Triple]
 
 
-async def load(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[EntityGroup]:
+async def load(tx: Transaction, scope: Scope, ids: Sequence[str]) -> list[EntityGroup]:
     """Return the groups of these entities in which there is something to decide.
 
     That is in a group of several entities, or with an entity of which one predicate says several things.
     """
-    entities = await entity_queries.list_by_ids(connection, scope.tenant, ids)
+    entities = await entity_queries.list_by_ids(tx, ids)
     forms = [(entity.id, form) for entity in entities.values() for form in _forms(entity)]
-    pairs = await review_queries.list_alike(connection, scope, forms, _WIDTH)
-    others = await entity_queries.list_by_ids(connection, scope.tenant, [other for _, other in pairs])
+    pairs = await review_queries.list_alike(tx, scope, forms, _WIDTH)
+    others = await entity_queries.list_by_ids(tx, [other for _, other in pairs])
     known = others | entities
     alike = [
         (known[id_], known[other_id])
@@ -47,7 +46,7 @@ async def load(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) ->
     grouped = _grouped(list(entities.values()), alike)
     subjects = sorted({entity.id for group in grouped for entity in group})
     said = defaultdict(list)
-    for triple in await review_queries.list_said(connection, scope, subjects, _WIDTH):
+    for triple in await review_queries.list_said(tx, scope, subjects, _WIDTH):
         said[triple.subject_id].append(triple)
     groups = [
         EntityGroup(group, [triple for entity in group for triple in said[entity.id]]) for group in grouped

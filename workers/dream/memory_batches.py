@@ -72,9 +72,9 @@ async def _cached_vectors(
         for memory in memories
         if memory.id in to_compare
     }
-    async with context.resources.postgres.for_tenant(tenant) as connection:
+    async with context.resources.postgres.for_tenant(tenant) as tx:
         cached_vectors = await embedding_cache.find(
-            connection, tenant, name, dimension, sorted(set(embedding_texts.values()))
+            tx, name, dimension, sorted(set(embedding_texts.values()))
         )
     return {
         memory_id: cached_vectors[text]

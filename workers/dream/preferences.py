@@ -102,14 +102,14 @@ def _outcome(inputs: _Inputs, answers: Answers[Turn, list[Occurrence]]) -> Outco
 
 async def _load_inputs(context: PassContext) -> _Inputs:
     settings, scope = context.resources.settings, context.run.scope
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
         turns, has_more = await unread_turn_queries.list_oldest_unread(
-            connection, scope, context.name, settings.dream_max_turns
+            tx, scope, context.name, settings.dream_max_turns
         )
-        memories = await scope_queries.list_scope(connection, scope)
-        counted = await progress_queries.list_evidence(connection, scope)
+        memories = await scope_queries.list_scope(tx, scope)
+        counted = await progress_queries.list_evidence(tx, scope)
         signals = await feedback_report.recent(
-            connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
+            tx, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
     existing = [memory for memory in memories if is_below(PREFERENCES, memory.category)]
     return _Inputs(turns, has_more, existing, counted, signals)

@@ -51,16 +51,12 @@ async def run(context: PassContext) -> Outcome:
 async def _load_turns(context: PassContext) -> tuple[dict[str, list[Turn]], bool]:
     """Return the last turns of the sessions to evaluate, by session id, and whether there are more."""
     tenant, idle_seconds = context.run.tenant, context.resources.settings.session_idle_seconds
-    async with context.resources.postgres.for_tenant(tenant) as connection:
+    async with context.resources.postgres.for_tenant(tenant) as tx:
         session_ids = await session_queries.list_idle(
-            connection,
-            context.run.scope,
-            idle_seconds,
-            _MAX_SESSIONS + 1,
-            evaluated_session_queries.is_unevaluated(),
+            tx, context.run.scope, idle_seconds, _MAX_SESSIONS + 1, evaluated_session_queries.is_unevaluated()
         )
         turns_by_session = {
-            session_id: await turn_queries.list_last(connection, tenant, session_id, _MAX_TURNS_PER_SESSION)
+            session_id: await turn_queries.list_last(tx, session_id, _MAX_TURNS_PER_SESSION)
             for session_id in session_ids[:_MAX_SESSIONS]
         }
     with_turns = {session_id: turns for session_id, turns in turns_by_session.items() if turns}
@@ -113,15 +109,15 @@ class _Evaluator:
         if context.run.dry_run:
             return
         tenant, lease = context.run.tenant, context.resources.settings.dream_lease
-        async with context.resources.postgres.for_tenant(tenant) as connection:
-            if not await job_queries.extend_lease(connection, context.job, lease):
+        async with context.resources.postgres.for_tenant(tenant) as tx:
+            if not await job_queries.extend_lease(tx, context.job, lease):
                 raise LeaseLost
-            await session_queries.lock_existing(connection, tenant, [session_id])
-            if not await recheck.are_unchanged(connection, tenant, shown_turns):
+            await session_queries.lock_existing(tx, [session_id])
+            if not await recheck.are_unchanged(tx, shown_turns):
                 return
             seq = shown_turns[-1].seq
             if draft is None:
-                await evaluated_session_queries.mark_refused(connection, tenant, session_id, seq)
+                await evaluated_session_queries.mark_refused(tx, session_id, seq)
                 return
-            await evaluated_session_queries.mark_evaluated(connection, tenant, session_id, seq)
-            await feedback_queries.insert_for_session_id(connection, tenant, session_id, draft)
+            await evaluated_session_queries.mark_evaluated(tx, session_id, seq)
+            await feedback_queries.insert_for_session_id(tx, session_id, draft)

@@ -59,11 +59,11 @@ async def run(context: PassContext) -> Outcome:
 
 async def _load_inputs(context: PassContext) -> _Inputs:
     settings, scope = context.resources.settings, context.run.scope
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
         unread, has_more = await unread_turn_queries.list_oldest_unread(
-            connection, scope, context.name, settings.dream_max_turns
+            tx, scope, context.name, settings.dream_max_turns
         )
-        first = await request_queries.list_first_requests(connection, scope, _AGE, _MAX_SESSIONS)
+        first = await request_queries.list_first_requests(tx, scope, _AGE, _MAX_SESSIONS)
         lately = {turn.session_id for turn in unread}
         requests = [item for item in find_recurring(first) if not lately.isdisjoint(item.session_ids)]
         requests = requests[:_MAX_REQUESTS]
@@ -71,13 +71,11 @@ async def _load_inputs(context: PassContext) -> _Inputs:
         turns = [
             turn
             for session_id in session_ids
-            for turn in await turn_queries.list_last(
-                connection, scope.tenant, session_id, _MAX_TURNS_PER_SESSION
-            )
+            for turn in await turn_queries.list_last(tx, session_id, _MAX_TURNS_PER_SESSION)
         ]
-        existing = await skill_queries.list_of_scope(connection, scope) if requests else []
+        existing = await skill_queries.list_of_scope(tx, scope) if requests else []
         signals = await feedback_report.recent(
-            connection, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
+            tx, scope, days=settings.dream_signal_days, limit=settings.dream_max_signals
         )
     shown = [signal for signal in signals if signal.session_id in session_ids]
     return _Inputs(unread, has_more, requests, recurring_terms(first), turns, existing, shown)

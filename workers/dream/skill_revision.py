@@ -89,9 +89,9 @@ async def optimise(context: PassContext) -> Outcome:
     """Propose better wordings of skills that were used where something went wrong, and of sparse ones."""
     inputs = await _load_inputs(context)
     settings, scope = context.resources.settings, context.run.scope
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
         unread = await unread_signal_queries.list_unread(
-            connection, scope, context.name, _NEGATIVE, days=_AGE.days, limit=settings.dream_max_signals
+            tx, scope, context.name, _NEGATIVE, days=_AGE.days, limit=settings.dream_max_signals
         )
     failures = [signal for signal in unread if _is_failure(signal)]
     bad_sessions = {signal.session_id for signal in failures}
@@ -122,15 +122,15 @@ def _is_failure(signal: FeedbackSignal) -> bool:
 
 async def _load_inputs(context: PassContext) -> _Inputs:
     scope = context.run.scope
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        found = await skill_queries.list_of_scope(connection, scope)
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
+        found = await skill_queries.list_of_scope(tx, scope)
         whole = [skill for skill in found if not skill.files]
         ids = [skill.id for skill in whole]
         return _Inputs(
             whole,
-            await proposal_queries.list_reviewed(connection, scope, context.name),
-            await use_queries.count_uses(connection, scope.tenant, ids, _AGE),
-            await use_queries.list_sessions(connection, scope.tenant, ids, _AGE),
+            await proposal_queries.list_reviewed(tx, scope, context.name),
+            await use_queries.count_uses(tx, ids, _AGE),
+            await use_queries.list_sessions(tx, ids, _AGE),
         )
 
 

@@ -30,8 +30,8 @@ async def embed_batch(resources: Resources, jobs: Sequence[Job]) -> None:
 
     Jobs of a generation that this process's model can't embed are completed without a vector.
     """
-    async with resources.postgres.across_tenants() as connection:
-        by_id = {generation.id: generation for generation in await generations.list_generations(connection)}
+    async with resources.postgres.across_tenants() as tx:
+        by_id = {generation.id: generation for generation in await generations.list_generations(tx)}
     embedder, pending_jobs = resources.embedder, jobs
     try:
         pending_jobs = await _embeddable_jobs(resources, jobs, by_id)
@@ -70,8 +70,8 @@ async def _is_embedded(generation: Generation | None, embedder: Embedder | None)
 
 
 async def _complete(resources: Resources, jobs: Sequence[Job]) -> None:
-    async with resources.postgres.across_tenants() as connection:
-        await job_queries.complete(connection, jobs)
+    async with resources.postgres.across_tenants() as tx:
+        await job_queries.complete(tx, jobs)
 
 
 async def _set_aside(
@@ -92,11 +92,11 @@ async def _set_aside(
         and (document.tenant, document.embedding_text) in refusals
     ]
     if pairs:
-        async with resources.postgres.across_tenants() as connection:
+        async with resources.postgres.across_tenants() as tx:
             for job, refusal in sorted(pairs, key=lambda pair: LOCK_ORDER(pair[0])):
                 if isinstance(refusal, errors.OverBudget):
                     await job_queries.reschedule(
-                        connection,
+                        tx,
                         job,
                         str(refusal),
                         refusal.retry_after,
@@ -104,7 +104,7 @@ async def _set_aside(
                         refund=True,
                     )
                 else:
-                    await dead_jobs.mark_dead(connection, job, str(refusal))
+                    await dead_jobs.mark_dead(tx, job, str(refusal))
     return {job.id for job, _ in pairs}
 
 
@@ -132,8 +132,8 @@ async def _add_vectors(
         # then wrote none of the vectors, so all jobs go back to the index stage, which writes the points.
         await _reset_to_index(resources, jobs)
     else:
-        async with resources.postgres.across_tenants() as connection:
-            ages = await index_jobs.confirm_embedded(connection, jobs)
+        async with resources.postgres.across_tenants() as tx:
+            ages = await index_jobs.confirm_embedded(tx, jobs)
         await fleet_counters.observe_time_to_searchable(resources.postgres, "vector", ages)
 
 
@@ -142,18 +142,18 @@ async def _reschedule_refused(resources: Resources, jobs: Sequence[Job], refusal
     log.warning("vectors_refused", rows=len(jobs), reason=str(refusal))
     exhausted_jobs = [job for job in jobs if job.attempts >= resources.settings.job_max_attempts]
     retried_jobs = [job for job in jobs if job not in exhausted_jobs]
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         for job in sorted(retried_jobs, key=LOCK_ORDER):
             delay = job_drain.retry_delay(resources, job.attempts)
             await job_queries.reschedule(
-                connection, job, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
+                tx, job, str(refusal), delay, reason_code=ReasonCode.REJECTED, refund=False
             )
         for job in sorted(exhausted_jobs, key=LOCK_ORDER):
-            await dead_jobs.mark_dead(connection, job, str(refusal))
+            await dead_jobs.mark_dead(tx, job, str(refusal))
 
 
 async def _reset_to_index(resources: Resources, jobs: Sequence[Job]) -> None:
     log.warning("points_missing", rows=len(jobs))
-    async with resources.postgres.across_tenants() as connection:
-        await index_jobs.reset_to_index(connection, jobs)
+    async with resources.postgres.across_tenants() as tx:
+        await index_jobs.reset_to_index(tx, jobs)
     resources.publisher.wake(stages.INDEX, len(jobs))

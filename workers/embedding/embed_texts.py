@@ -126,8 +126,8 @@ async def _find_cached(
     vectors: dict[TextKey, Vector] = {}
     name, dimension = await embedder.name(), await embedder.dimension()
     for tenant, texts in texts_by_tenant.items():
-        async with resources.postgres.for_tenant(tenant) as connection:
-            cached_vectors = await embedding_cache.find(connection, tenant, name, dimension, sorted(texts))
+        async with resources.postgres.for_tenant(tenant) as tx:
+            cached_vectors = await embedding_cache.find(tx, name, dimension, sorted(texts))
         vectors |= {(tenant, text): vector for text, vector in cached_vectors.items()}
     return vectors
 
@@ -156,10 +156,10 @@ async def _cache(
     """
     for tenant in {tenant for tenant, _ in vectors}:
         tenant_jobs = [job for job in jobs if job.tenant == tenant and job.kind is not RecordKind.WORKING]
-        async with resources.postgres.for_tenant(tenant) as connection:
-            valid_jobs = await job_queries.lock_valid(connection, tenant_jobs)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            valid_jobs = await job_queries.lock_valid(tx, tenant_jobs)
             keys = [(job.tenant, job.kind, job.record_id) for job in valid_jobs]
             texts = {documents_by_key[key].embedding_text for key in keys if key in documents_by_key}
             by_text = {text: vector for (owner, text), vector in vectors.items() if owner == tenant}
             kept = {text: vector for text, vector in by_text.items() if text in texts}
-            await embedding_cache.save(connection, tenant, await embedder.name(), kept)
+            await embedding_cache.save(tx, await embedder.name(), kept)

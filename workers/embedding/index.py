@@ -22,8 +22,8 @@ from workers.runtime import drain as job_drain
 
 async def index_batch(resources: Resources, jobs: Sequence[Job]) -> None:
     """Write the points of jobs, generation by generation."""
-    async with resources.postgres.across_tenants() as connection:
-        by_id = {generation.id: generation for generation in await generations.list_generations(connection)}
+    async with resources.postgres.across_tenants() as tx:
+        by_id = {generation.id: generation for generation in await generations.list_generations(tx)}
     jobs_by_generation: dict[int, list[Job]] = {}
     for job in jobs:
         jobs_by_generation.setdefault(job.generation, []).append(job)
@@ -44,8 +44,8 @@ async def _index(resources: Resources, generation: Generation | None, jobs: list
     except errors.Unavailable as error:
         await job_drain.reschedule(resources, INDEX, jobs, error)
         return
-    async with resources.postgres.across_tenants() as connection:
-        to_embed, ages, _ = await index_jobs.confirm_indexed(connection, jobs)
+    async with resources.postgres.across_tenants() as tx:
+        to_embed, ages, _ = await index_jobs.confirm_indexed(tx, jobs)
     if to_embed:
         resources.publisher.wake(stages.EMBED, to_embed)
     await fleet_counters.observe_time_to_searchable(resources.postgres, "keyword", ages)

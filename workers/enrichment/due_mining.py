@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import queries as session_queries
 from shared.dreams.runs import start, unread_turn_queries
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MINE_START, DreamPass
+from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule, mining_schedule, removals
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -38,25 +37,25 @@ async def start_or_reschedule(resources: Resources, job: Job) -> None:
     """
     scope = dream_schedule.scope_from_record_id(job.tenant, job.record_id)
     is_off = DreamPass.MINE_FACTS in resources.settings.dream_disabled_passes
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        await removals.delay_erasures(connection, scope)
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        await removals.delay_erasures(tx, scope)
         # Completed first: a turn that is committed before is then seen below, one after it adds a job.
-        is_completed = job.id in await job_queries.complete(connection, [job])
+        is_completed = job.id in await job_queries.complete(tx, [job])
         if is_completed and resources.language_model is not None and not is_off:
-            await _start_if_due(connection, resources, scope)
+            await _start_if_due(tx, resources, scope)
 
 
-async def _start_if_due(connection: AsyncConnection, resources: Resources, scope: Scope) -> None:
+async def _start_if_due(tx: Transaction, resources: Resources, scope: Scope) -> None:
     settings, name = resources.settings, DreamPass.MINE_FACTS
     is_mineable = unread_turn_queries.is_mineable()
-    count = await unread_turn_queries.count_unread(connection, scope, name, settings.mine_turns, is_mineable)
+    count = await unread_turn_queries.count_unread(tx, scope, name, settings.mine_turns, is_mineable)
     if count == 0:
         return
-    elapsed = await session_queries.seconds_since_last_turn(connection, scope)
+    elapsed = await session_queries.seconds_since_last_turn(tx, scope)
     rest_seconds = settings.mine_rest_seconds - (elapsed or 0.0)
     if count < settings.mine_turns and rest_seconds > 0:
-        await mining_schedule.schedule(connection, scope, rest_seconds, count)
+        await mining_schedule.schedule(tx, scope, rest_seconds, count)
         return
-    run = await start.start_run(connection, settings, scope, dream_schedule.MINING, (name,))
+    run = await start.start_run(tx, settings, scope, dream_schedule.MINING, (name,))
     if run is None:
-        await mining_schedule.schedule(connection, scope, _OTHER_RUN_SECONDS, count)
+        await mining_schedule.schedule(tx, scope, _OTHER_RUN_SECONDS, count)

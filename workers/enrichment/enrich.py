@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.stages import ENRICH, MemoryState
+from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
 from shared.memory.longterm import history, new_rows, reinforce, save, tombstones
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Archiver, Memory, MemoryDraft
@@ -42,9 +41,9 @@ async def enrich_pending(resources: Resources) -> ClaimCounts:
 async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> None:
     """Enrich the memory of a claimed job, and call `release_slot` once the model has replied."""
     model = resources.language_model
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        raw_memory = next(iter(await memory_queries.read(connection, job.tenant, [job.record_id])), None)
-        directive = await resolve.resolve(connection, resources.settings, job.tenant, "memory-rules")
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        raw_memory = next(iter(await memory_queries.read(tx, [job.record_id])), None)
+        directive = await resolve.resolve(tx, resources.settings, "memory-rules")
     if raw_memory is None or not _is_due(resources, raw_memory):
         await _complete(resources, job)
         return
@@ -102,8 +101,8 @@ async def _fail(resources: Resources, job: Job, reason: str) -> None:
 
 
 async def _complete(resources: Resources, job: Job) -> None:
-    async with resources.postgres.across_tenants() as connection:
-        await job_queries.complete(connection, [job])
+    async with resources.postgres.across_tenants() as tx:
+        await job_queries.complete(tx, [job])
 
 
 async def keep_as_written(resources: Resources, job: Job, state: MemoryState, reason: str | None) -> None:
@@ -111,57 +110,54 @@ async def keep_as_written(resources: Resources, job: Job, state: MemoryState, re
 
     One that was final stays final. Do nothing if the lease of the job was lost, or the memory archived.
     """
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        locked_memories = await memory_queries.lock(connection, job.tenant, [job.record_id])
-        if job.id not in await job_queries.complete(connection, [job]):
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        locked_memories = await memory_queries.lock(tx, [job.record_id])
+        if job.id not in await job_queries.complete(tx, [job]):
             return
         before = next(iter(locked_memories), None)
         if before is None or before.archived_at is not None:
             return
         state = MemoryState.FINAL if before.state is MemoryState.FINAL else state
         columns = {"state": state, "failure_reason": reason}
-        memory = await memory_queries.update_columns(connection, job.tenant, job.record_id, columns)
-        await history.add(connection, ACTOR, state, [memory], reason)
-        await fleet_counters.increment(connection, "enrichments", {state: 1})
+        memory = await memory_queries.update_columns(tx, job.record_id, columns)
+        await history.add(tx, ACTOR, state, [memory], reason)
+        await fleet_counters.increment(tx, "enrichments", {state: 1})
 
 
 async def _store(resources: Resources, job: Job, read_memory: Memory, drafts: Sequence[MemoryDraft]) -> None:
     """Replace the memory as it was read by the drafts in one transaction, or keep it if there are none."""
-    async with resources.postgres.for_tenant(job.tenant) as connection:
+    async with resources.transaction(job.tenant) as tx:
         # The memory is locked before its job, as updating and deleting a memory do: in another order
         # the two transactions could wait for each other.
-        locked_memories = await memory_queries.lock(connection, job.tenant, [job.record_id])
-        if job.id not in await job_queries.complete(connection, [job]):
+        locked_memories = await memory_queries.lock(tx, [job.record_id])
+        if job.id not in await job_queries.complete(tx, [job]):
             return  # the memory was updated or deleted meanwhile, or another worker has the job now
         raw_memory = next(iter(locked_memories), None)
         if raw_memory is None or raw_memory.state is not read_memory.state:
             return
         if raw_memory.version != read_memory.version and raw_memory.state is MemoryState.FINAL:
             return  # no update of a final memory resets the job; if it is still too long, the sweep finds it
-        allowed_drafts = await _without_deleted(connection, raw_memory, drafts)
-        changed_memories = await _replace(connection, raw_memory, allowed_drafts) if allowed_drafts else []
+        allowed_drafts = await _without_deleted(tx, raw_memory, drafts)
+        changed_memories = await _replace(tx, raw_memory, allowed_drafts) if allowed_drafts else []
         if not allowed_drafts:
-            await _keep(connection, raw_memory)
+            await _keep(tx, raw_memory)
         outcome = "enriched" if allowed_drafts else MemoryState.KEPT_RAW
-        await fleet_counters.increment(connection, "enrichments", {outcome: 1})
-        index_jobs = await save.enqueue_jobs(connection, job.tenant, changed_memories)
-    await resources.index_writer.write_through(
-        [memory_document.document(memory) for memory in changed_memories], index_jobs
-    )
+        await fleet_counters.increment(tx, "enrichments", {outcome: 1})
+        await save.index(tx, changed_memories)
 
 
-async def _keep(connection: AsyncConnection, memory: Memory) -> None:
+async def _keep(tx: Transaction, memory: Memory) -> None:
     """Keep a memory of which nothing may be stored."""
     is_final = memory.state is MemoryState.FINAL
     reason = "too long, but a part of it was deleted before" if is_final else None
     state = MemoryState.FINAL if is_final else MemoryState.KEPT_RAW
     columns = {"state": state, "failure_reason": reason}
-    kept = await memory_queries.update_columns(connection, memory.tenant, memory.id, columns)
-    await history.add(connection, ACTOR, state, [kept], reason)
+    kept = await memory_queries.update_columns(tx, memory.id, columns)
+    await history.add(tx, ACTOR, state, [kept], reason)
 
 
 async def _without_deleted(
-    connection: AsyncConnection, raw_memory: Memory, drafts: Sequence[MemoryDraft]
+    tx: Transaction, raw_memory: Memory, drafts: Sequence[MemoryDraft]
 ) -> list[MemoryDraft]:
     """Return the drafts without those that a caller has deleted: a model must not bring them back.
 
@@ -169,38 +165,32 @@ async def _without_deleted(
     """
     if not drafts:
         return []
-    deleted_texts = await tombstones.find_deleted(
-        connection, raw_memory.scope, [draft.content for draft in drafts]
-    )
+    deleted_texts = await tombstones.find_deleted(tx, raw_memory.scope, [draft.content for draft in drafts])
     if deleted_texts and raw_memory.state is MemoryState.FINAL:
         return []
     return [draft for draft in drafts if draft.content not in deleted_texts]
 
 
-async def _replace(
-    connection: AsyncConnection, raw_memory: Memory, drafts: Sequence[MemoryDraft]
-) -> list[Memory]:
+async def _replace(tx: Transaction, raw_memory: Memory, drafts: Sequence[MemoryDraft]) -> list[Memory]:
     """Archive the raw memory, save its successors, and return all memories that are to be indexed again.
 
     The raw memory is archived first, because a successor may have the same content.
     """
-    tenant, what = raw_memory.tenant, "compacted" if raw_memory.state is MemoryState.FINAL else "enriched"
-    await memory_queries.archive(connection, tenant, [raw_memory.id], Archiver.ENRICHMENT, what)
+    what = "compacted" if raw_memory.state is MemoryState.FINAL else "enriched"
+    await memory_queries.archive(tx, [raw_memory.id], Archiver.ENRICHMENT, what)
     successors = {fingerprint_of(draft): _successor_row(raw_memory, draft) for draft in drafts}
-    rows = await memory_queries.upsert(connection, raw_memory.scope, list(successors.values()))
+    rows = await memory_queries.upsert(tx, raw_memory.scope, list(successors.values()))
     ids = [row["id"] for row in rows]
     new_memories = [Memory.from_row(row) for row in rows if row["inserted"]]
     present = [(Memory.from_row(row), bytes(row["fingerprint"])) for row in rows if not row["inserted"]]
     reinforced = [
-        await reinforce.widen(connection, memory, Addition.from_row(successors[fingerprint_]))
+        await reinforce.widen(tx, memory, Addition.from_row(successors[fingerprint_]))
         for memory, fingerprint_ in present
     ]
-    archived_memory = await memory_queries.update_columns(
-        connection, raw_memory.tenant, raw_memory.id, {"superseded_by": ids}
-    )
-    await history.add(connection, ACTOR, "created", new_memories)
-    await history.add(connection, ACTOR, "reinforced", reinforced)
-    await history.add(connection, ACTOR, "archived", [archived_memory], f"{what} into {', '.join(ids)}")
+    archived_memory = await memory_queries.update_columns(tx, raw_memory.id, {"superseded_by": ids})
+    await history.add(tx, ACTOR, "created", new_memories)
+    await history.add(tx, ACTOR, "reinforced", reinforced)
+    await history.add(tx, ACTOR, "archived", [archived_memory], f"{what} into {', '.join(ids)}")
     return [archived_memory, *new_memories, *reinforced]
 
 

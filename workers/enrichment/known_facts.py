@@ -28,8 +28,8 @@ async def list_known(resources: Resources, scope: Scope, turns: Sequence[Turn]) 
     Those with a key, an end of their validity or an expiry stay as their callers wrote them, so they are not
     shown; nor is what waits for its enrichment.
     """
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        memories = await scope_queries.list_mergeable(connection, scope, MAX_MEMORIES + 1)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        memories = await scope_queries.list_mergeable(tx, scope, MAX_MEMORIES + 1)
     if len(memories) > MAX_MEMORIES:
         memories = await _search(resources, scope, turns)
     return [memory for memory in memories if _is_shown(memory, scope)][:MAX_MEMORIES]

@@ -75,15 +75,15 @@ def _without_user_turns(inputs: _Inputs) -> Outcome:
 async def _load_inputs(context: PassContext) -> _Inputs:
     """Load the turns to mine. Raises PassSkipped if the agent's profile says that they are not mined."""
     scope, limit = context.run.scope, context.resources.settings.dream_max_turns
-    async with context.resources.postgres.for_tenant(scope.tenant) as connection:
-        reason = await profile.reason_not_to_mine(connection, scope)
+    async with context.resources.postgres.for_tenant(scope.tenant) as tx:
+        reason = await profile.reason_not_to_mine(tx, scope)
         if reason is not None:
             raise PassSkipped(reason)
         turns, has_more = await unread_turn_queries.list_oldest_unread(
-            connection, scope, context.name, limit, unread_turn_queries.is_mineable()
+            tx, scope, context.name, limit, unread_turn_queries.is_mineable()
         )
         first_seqs = {turn.session_id: turn.seq for turn in reversed(turns)}
-        earlier = await log_queries.list_before(connection, scope.tenant, first_seqs, _EARLIER_TURNS)
+        earlier = await log_queries.list_before(tx, first_seqs, _EARLIER_TURNS)
     return _Inputs(turns, has_more, [turn for turn in earlier if turn.role in (Role.USER, Role.ASSISTANT)])
 
 

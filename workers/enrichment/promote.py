@@ -50,8 +50,8 @@ _concurrent_drain = ConcurrentDrain(PROMOTE, promote)
 
 async def _judge(resources: Resources, model: LanguageModel, promotion: DuePromotion) -> Judgements:
     session = promotion.session
-    async with resources.postgres.for_tenant(session.tenant) as connection:
-        directive = await resolve.resolve(connection, resources.settings, session.tenant, "promotion")
+    async with resources.postgres.for_tenant(session.tenant) as tx:
+        directive = await resolve.resolve(tx, resources.settings, "promotion")
     payer = Payer(session.tenant, session.agent_id, session.user_id, Purpose.PROMOTION)
     judge = Judge(resources, model, payer, directive.text)
     return Judgements(await judge.judge(promotion.snippets), "not judged: it was written meanwhile")

@@ -1,10 +1,9 @@
 """Send the tasks of the next passes of running dream runs."""
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.dream_run import Run
 from shared.foundation.stages import DREAM_PASS, MINE_PASS, PASS_STAGES, task_of_pass
+from shared.infra.transaction import Transaction
 from shared.jobs import model_guard, sent_tasks
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
@@ -25,10 +24,10 @@ async def resume_refused_passes(resources: Resources) -> None:
     model = resources.language_model
     identity = None if model is None else model.identity
     for stage, pause in _PAUSES.items():
-        async with resources.postgres.across_tenants() as connection:
-            limit = await model_guard.claim_limit(connection, pause, identity, _MAX_RESUMED)
+        async with resources.postgres.across_tenants() as tx:
+            limit = await model_guard.claim_limit(tx, pause, identity, _MAX_RESUMED)
             if limit:
-                await job_queries.run_refused_now(connection, stage, limit)
+                await job_queries.run_refused_now(tx, stage, limit)
 
 
 async def dispatch_next_passes(resources: Resources) -> int:
@@ -48,16 +47,14 @@ async def dispatch_next_passes(resources: Resources) -> int:
 
 async def _choose_jobs(resources: Resources) -> list[Job]:
     attempts = resources.settings.job_max_attempts
-    async with resources.postgres.across_tenants() as connection:
-        return [
-            job for stage in PASS_STAGES for job in await sent_tasks.choose_jobs(connection, stage, attempts)
-        ]
+    async with resources.postgres.across_tenants() as tx:
+        return [job for stage in PASS_STAGES for job in await sent_tasks.choose_jobs(tx, stage, attempts)]
 
 
 async def _send_task(resources: Resources, job: Job) -> bool:
     """Send the task of a job, or end the job if there is nothing to do. Return whether it was sent."""
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        run = await get_run_or_end(connection, job)
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        run = await get_run_or_end(tx, job)
     if run is None or run.next_pass is None:
         return False
     # Only tenant and run are used by the task; agent and user are there to be read in Flower.
@@ -66,10 +63,10 @@ async def _send_task(resources: Resources, job: Job) -> bool:
     return True
 
 
-async def get_run_or_end(connection: AsyncConnection, job: Job) -> Run | None:
+async def get_run_or_end(tx: Transaction, job: Job) -> Run | None:
     """Return the run of a job. If it is gone, or no pass of it is left, complete the job and return None."""
-    run = await dream_queries.get(connection, job.tenant, job.record_id)
+    run = await dream_queries.get(tx, job.record_id)
     if run is not None and run.next_pass is not None:
         return run
-    await job_queries.complete(connection, [job])
+    await job_queries.complete(tx, [job])
     return None

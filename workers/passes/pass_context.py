@@ -109,10 +109,8 @@ class PassContext:
     async def _resolve(self, directive: str) -> Directive:
         """Return the tenant's directive. It is read once, so that all parts of a pass have the same."""
         if directive not in self._directives:
-            async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
-                self._directives[directive] = await resolve.resolve(
-                    connection, self.resources.settings, self.run.tenant, directive
-                )
+            async with self.resources.postgres.for_tenant(self.run.tenant) as tx:
+                self._directives[directive] = await resolve.resolve(tx, self.resources.settings, directive)
         return self._directives[directive]
 
     async def _save_inputs(self) -> None:
@@ -122,11 +120,11 @@ class PassContext:
         answer would be paid and thrown away.
         """
         inputs = {} if self.inputs is None else {"inputs": self.inputs}
-        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
+        async with self.resources.postgres.for_tenant(self.run.tenant) as tx:
             # The job first, as an erasure does: otherwise each would wait for what the other has locked.
-            if not await job_queries.extend_lease(connection, self.job, self.resources.settings.dream_lease):
+            if not await job_queries.extend_lease(tx, self.job, self.resources.settings.dream_lease):
                 raise LeaseLost
-            await dream_queries.start_pass(connection, self.run, self.name, **self._model_columns(), **inputs)
+            await dream_queries.start_pass(tx, self.run, self.name, **self._model_columns(), **inputs)
 
     def _model_columns(self) -> dict[str, object]:
         """Return the columns of the pass that say which model it asks, and by which directive."""
@@ -139,13 +137,13 @@ class PassContext:
     async def _count(self, usage: Usage, cost: Decimal | None) -> None:
         """Add a call to what the pass has used, at once: a later failure must not lose it."""
         input_tokens, output_tokens = usage.input + usage.cached, usage.output
-        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
-            await dream_queries.add_usage(connection, self.run, self.name, input_tokens, output_tokens, cost)
+        async with self.resources.postgres.for_tenant(self.run.tenant) as tx:
+            await dream_queries.add_usage(tx, self.run, self.name, input_tokens, output_tokens, cost)
             tokens = {"input": input_tokens, "output": output_tokens}
-            await fleet_counters.increment(connection, "dream_tokens", tokens)
-            await fleet_counters.increment(connection, "dream_cost_usd", {self.name: float(cost or 0)})
+            await fleet_counters.increment(tx, "dream_tokens", tokens)
+            await fleet_counters.increment(tx, "dream_cost_usd", {self.name: float(cost or 0)})
 
     async def save_progress(self, **columns: object) -> None:
         """Save that the pass has started, with columns that are known so far, visible while it runs."""
-        async with self.resources.postgres.for_tenant(self.run.tenant) as connection:
-            await dream_queries.start_pass(connection, self.run, self.name, **columns)
+        async with self.resources.postgres.for_tenant(self.run.tenant) as tx:
+            await dream_queries.start_pass(tx, self.run, self.name, **columns)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns.turn import turn_key_of
 from shared.dreams.runs import apply, recheck
@@ -22,15 +21,16 @@ from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.dreams.skill_proposals import decide as decide_proposals
 from shared.foundation import errors
 from shared.foundation.stages import DreamPass, ReasonCode, RecordKind, stage_of_pass
+from shared.infra.transaction import Transaction
 from shared.jobs import claim as job_claim
 from shared.jobs import counters as fleet_counters
 from shared.jobs import dream_schedule, mining_schedule
 from shared.jobs import queries as job_queries
 from shared.jobs.job import Job
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import save
 from shared.memory.longterm.memory import Memory
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from workers.passes.dispatch import dispatch_next_passes, get_run_or_end
 from workers.passes.pass_context import LeaseLost, PassContext
 from workers.runtime import drain as job_drain
@@ -48,9 +48,9 @@ async def run_pass(resources: Resources, tenant: str, run_id: str, name: DreamPa
     `lease_lost`, or `rescheduled: …`.
     """
     stage, lease = stage_of_pass(name), resources.settings.dream_lease
-    async with resources.postgres.for_tenant(tenant) as connection:
-        job = await job_claim.claim_one(connection, tenant, RecordKind.DREAM_RUN, run_id, stage, lease)
-        run = None if job is None else await get_run_or_end(connection, job)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        job = await job_claim.claim_one(tx, RecordKind.DREAM_RUN, run_id, stage, lease)
+        run = None if job is None else await get_run_or_end(tx, job)
     if job is None or run is None:
         return "not due"
     await dispatch_next_passes(resources)  # this pass no longer waits: another may take its place
@@ -61,8 +61,8 @@ async def run_pass(resources: Resources, tenant: str, run_id: str, name: DreamPa
     try:
         return await _run_claimed(PassContext(resources, run, job, name), decide)
     except asyncio.CancelledError:
-        async with resources.postgres.across_tenants() as connection:
-            await job_queries.release(connection, [job])
+        async with resources.postgres.across_tenants() as tx:
+            await job_queries.release(tx, [job])
         raise
 
 
@@ -129,40 +129,38 @@ async def _end_pass(context: PassContext, state: PassState, reason: str | None, 
     Nothing is written if the job's lease token is no longer valid.
     """
     resources, run = context.resources, context.run
-    async with resources.postgres.for_tenant(run.tenant) as connection:
+    async with resources.transaction(run.tenant) as tx:
         # Before the job, as an erasure does: so it sees the job of the next pass.
-        await dream_queries.get(connection, run.tenant, run.id, lock=True)
-        if context.job.id not in await job_queries.complete(connection, [context.job]):
+        await dream_queries.get(tx, run.id, lock=True)
+        if context.job.id not in await job_queries.complete(tx, [context.job]):
             return "lease_lost"
-        changed_memories = await _apply_outcome(connection, context, state, reason, outcome)
-        index_jobs = await save.enqueue_jobs(connection, run.tenant, changed_memories)
-        await _advance_run(connection, run)
-    index_documents = [memory_document.document(memory) for memory in changed_memories]
-    await resources.index_writer.write_through(index_documents, index_jobs)
+        changed_memories = await _apply_outcome(tx, context, state, reason, outcome)
+        await save.index(tx, changed_memories)
+        await _advance_run(tx, run)
     await dispatch_next_passes(resources)
     log.info("pass_ended", run=run.id, dream_pass=context.name, state=state, reason=reason)
     return state if reason is None else f"{state}: {reason}"
 
 
 async def _apply_outcome(
-    connection: AsyncConnection, context: PassContext, state: PassState, reason: str | None, outcome: Outcome
+    tx: RecordTransaction, context: PassContext, state: PassState, reason: str | None, outcome: Outcome
 ) -> list[Memory]:
     """Apply the outcome unless the run is dry, and save it with the pass. Return the changed memories."""
     run, name = context.run, context.name
     applied_changes = AppliedChanges()
-    outcome = await recheck.without_deleted(connection, run, outcome)
+    outcome = await recheck.without_deleted(tx, outcome)
     if not run.dry_run:
-        applied_changes = await apply.apply(connection, run, name, outcome)
+        applied_changes = await apply.apply(tx, run, name, outcome)
         settings = context.resources.settings
         applied_changes.skill_counts, skipped = await decide_proposals.store(
-            connection, settings, run.scope, run.id, name, outcome.skill_proposals
+            tx, settings, run.scope, run.id, name, outcome.skill_proposals
         )
         applied_changes.skipped += skipped
-        await apply.record_progress(connection, run, name, outcome, applied_changes)
+        await apply.record_progress(tx, run, name, outcome, applied_changes)
         if outcome.has_more:
-            await _schedule_rest(connection, context, state)
+            await _schedule_rest(tx, context, state)
     await dream_queries.end_pass(
-        connection,
+        tx,
         run,
         name,
         state,
@@ -173,29 +171,25 @@ async def _apply_outcome(
         rejections=[*outcome.rejections, *applied_changes.skipped],
         applied=applied_changes.counts,
     )
-    await _count_pass(connection, context, state, outcome, applied_changes)
+    await _count_pass(tx, context, state, outcome, applied_changes)
     return list(applied_changes.changed_memories.values())
 
 
-async def _schedule_rest(connection: AsyncConnection, context: PassContext, state: PassState) -> None:
+async def _schedule_rest(tx: Transaction, context: PassContext, state: PassState) -> None:
     """Make the scope due again for what the pass has left."""
     settings, scope = context.resources.settings, context.run.scope
     if context.name is DreamPass.EVALUATE_SESSIONS:
         delay = 0.0 if state is PassState.DONE else settings.session_idle_seconds
-        await dream_schedule.schedule_evaluation(connection, settings, scope, delay)
+        await dream_schedule.schedule_evaluation(tx, settings, scope, delay)
     elif context.name is DreamPass.MINE_FACTS:
         delay = 0.0 if state is PassState.DONE else mining_schedule.RETRY_SECONDS
-        await mining_schedule.schedule(connection, scope, delay)
+        await mining_schedule.schedule(tx, scope, delay)
     else:
-        await dream_schedule.schedule_dream(connection, settings, scope)
+        await dream_schedule.schedule_dream(tx, settings, scope)
 
 
 async def _count_pass(
-    connection: AsyncConnection,
-    context: PassContext,
-    state: PassState,
-    outcome: Outcome,
-    applied_changes: AppliedChanges,
+    tx: Transaction, context: PassContext, state: PassState, outcome: Outcome, applied_changes: AppliedChanges
 ) -> None:
     """Add the pass to the fleet counters of dreams."""
     rejections = Counter(rejection["code"] for rejection in [*outcome.rejections, *applied_changes.skipped])
@@ -203,29 +197,27 @@ async def _count_pass(
         ":".join(filter(None, (change["action"], change["reason"])))
         for change in [*applied_changes.diff, *applied_changes.graph.diff]
     )
-    await fleet_counters.increment(connection, "dream_passes", {f"{context.name}:{state}": 1})
-    await fleet_counters.increment(connection, "dream_seconds", {context.name: context.seconds})
-    await fleet_counters.increment(
-        connection, "dream_changes", changes + Counter(applied_changes.skill_counts)
-    )
-    await fleet_counters.increment(connection, "dream_rejections", rejections)
+    await fleet_counters.increment(tx, "dream_passes", {f"{context.name}:{state}": 1})
+    await fleet_counters.increment(tx, "dream_seconds", {context.name: context.seconds})
+    await fleet_counters.increment(tx, "dream_changes", changes + Counter(applied_changes.skill_counts))
+    await fleet_counters.increment(tx, "dream_rejections", rejections)
 
 
-async def _advance_run(connection: AsyncConnection, run: Run) -> None:
+async def _advance_run(tx: Transaction, run: Run) -> None:
     """Make the run due for its next pass, or end the run."""
-    current_run = await dream_queries.get(connection, run.tenant, run.id)
+    current_run = await dream_queries.get(tx, run.id)
     if current_run is not None and current_run.next_pass is not None:
         stage = stage_of_pass(current_run.next_pass.name)
-        await job_queries.enqueue(connection, run.tenant, RecordKind.DREAM_RUN, stage, {run.id: 1})
+        await job_queries.enqueue(tx, run.tenant, RecordKind.DREAM_RUN, stage, {run.id: 1})
         return
-    await dream_queries.end_run(connection, run, RunState.DONE)
-    await fleet_counters.increment(connection, "dream_runs", {"dry" if run.dry_run else "done": 1})
+    await dream_queries.end_run(tx, run, RunState.DONE)
+    await fleet_counters.increment(tx, "dream_runs", {"dry" if run.dry_run else "done": 1})
 
 
 async def fail_current_pass(resources: Resources, job: Job) -> None:
     """End the pass of an exhausted job as failed and advance its run, or end the job if that is gone."""
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        run = await get_run_or_end(connection, job)
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        run = await get_run_or_end(tx, job)
     if run is not None and run.next_pass is not None:
         context = PassContext(resources, run, job, run.next_pass.name)
         reason = f"its worker ended {job.attempts} times"

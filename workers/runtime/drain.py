@@ -81,13 +81,11 @@ async def claim(resources: Resources, stage: Stage, limit: int) -> list[Job]:
     """Claim up to `limit` due jobs: none while the stage is paused, and one if its model is to be probed."""
     settings, identity = resources.settings, _model_of(resources, stage)
     name = status.NAMES.get(stage.name, stage.name)
-    async with resources.postgres.across_tenants() as connection:
-        limit = await model_guard.claim_limit(connection, name, identity, limit)
+    async with resources.postgres.across_tenants() as tx:
+        limit = await model_guard.claim_limit(tx, name, identity, limit)
         if limit == 0:
             return []
-        return await job_claim.claim_batch(
-            connection, stage, limit, settings.job_lease, settings.job_max_attempts
-        )
+        return await job_claim.claim_batch(tx, stage, limit, settings.job_lease, settings.job_max_attempts)
 
 
 def _model_of(resources: Resources, stage: Stage) -> ModelIdentity | None:
@@ -114,8 +112,8 @@ async def process_within_lease(
         unavailable = errors.Unavailable(stage.name, "it took too long")
         await reschedule(resources, stage, jobs, unavailable, uses_attempt=True)
     except asyncio.CancelledError:
-        async with resources.postgres.across_tenants() as connection:
-            await job_queries.release(connection, jobs)
+        async with resources.postgres.across_tenants() as tx:
+            await job_queries.release(tx, jobs)
         raise
 
 
@@ -144,12 +142,12 @@ async def reschedule(
     """
     log.warning("jobs_rescheduled", stage=stage.name, rows=len(jobs), reason=str(error))
     is_refused = isinstance(error, errors.ModelRefused)
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         for job in sorted(jobs, key=LOCK_ORDER):
             is_claimed_when_resumed = is_refused and _model_of(resources, stage) is not None
             delay = 0.0 if is_claimed_when_resumed else _delay(resources, stage, job, error.retry_after)
             await job_queries.reschedule(
-                connection,
+                tx,
                 job,
                 str(error),
                 delay,
@@ -170,9 +168,9 @@ async def retry_later(
 
 async def wait_for_budget(resources: Resources, job: Job, error: errors.OverBudget) -> None:
     """Make a job due again in the next window of the budget that is used up. No attempt is used for that."""
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         await job_queries.reschedule(
-            connection, job, str(error), error.retry_after, reason_code=ReasonCode.OVER_BUDGET, refund=True
+            tx, job, str(error), error.retry_after, reason_code=ReasonCode.OVER_BUDGET, refund=True
         )
 
 

@@ -20,14 +20,14 @@ async def expire_windows(resources: Resources, jobs: Sequence[Job]) -> None:
 
 async def _expire_window(resources: Resources, job: Job) -> None:
     tenant, ttl = job.tenant, resources.settings.window_ttl
-    async with resources.postgres.for_tenant(tenant) as connection:
-        session = await session_queries.lock_by_id(connection, tenant, job.record_id, ttl)
-        if job.id not in await job_queries.complete(connection, [job]):
+    async with resources.postgres.for_tenant(tenant) as tx:
+        session = await session_queries.lock_by_id(tx, job.record_id, ttl)
+        if job.id not in await job_queries.complete(tx, [job]):
             return
         if session is None or session.turn_count <= 1:  # one turn is no conversation
             return
         if session.window_expired:
-            await summary_jobs.schedule_summary(connection, tenant, session.id)
+            await summary_jobs.schedule_summary(tx, session.id)
         else:
-            delay = ttl + 1 - await session_queries.seconds_since_turn(connection, session)
-            await summary_jobs.schedule_window_expiry(connection, tenant, session.id, delay)
+            delay = ttl + 1 - await session_queries.seconds_since_turn(tx, session)
+            await summary_jobs.schedule_window_expiry(tx, session.id, delay)

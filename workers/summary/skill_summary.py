@@ -75,8 +75,8 @@ class SkillSummariser:
 
 async def open_summariser(resources: Resources, model: LanguageModel, skill: Skill) -> SkillSummariser:
     """Return what writes the summary of a skill, by the directive of its tenant."""
-    async with resources.postgres.for_tenant(skill.tenant) as connection:
-        directive = await resolve.resolve(connection, resources.settings, skill.tenant, DIRECTIVE)
+    async with resources.postgres.for_tenant(skill.tenant) as tx:
+        directive = await resolve.resolve(tx, resources.settings, DIRECTIVE)
     return SkillSummariser(resources, model, skill, f"{directive.text}\n{_REPLY_FORMAT}")
 
 

@@ -60,13 +60,13 @@ async def _find_due(resources: Resources, job: Job) -> DueSummary | None:
     That happens under the lock of the session: whoever makes it due holds it, too.
     """
     settings = resources.settings
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        session = await session_queries.lock_by_id(connection, job.tenant, job.record_id, settings.window_ttl)
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        session = await session_queries.lock_by_id(tx, job.record_id, settings.window_ttl)
         due = None
         if session is not None and resources.language_model is not None:
-            due = await due_summaries.find_due(connection, settings, session)
+            due = await due_summaries.find_due(tx, settings, session)
         if due is None:
-            await job_queries.complete(connection, [job])
+            await job_queries.complete(tx, [job])
         return due
 
 
@@ -75,29 +75,29 @@ async def give_up(resources: Resources, job: Job, reason: str) -> None:
 
     Do nothing if the lease of the job was lost.
     """
-    async with resources.postgres.across_tenants() as connection:
-        if job.id not in await job_queries.complete(connection, [job]):
+    async with resources.postgres.across_tenants() as tx:
+        if job.id not in await job_queries.complete(tx, [job]):
             return
-        await fleet_counters.increment(connection, "summaries", {"failed": 1})
+        await fleet_counters.increment(tx, "summaries", {"failed": 1})
     log.warning("summary_failed", session_id=job.record_id, reason=reason)
 
 
 async def _store(resources: Resources, job: Job, due: DueSummary, summary: SessionSummary | None) -> None:
     """Store a summary and complete its job in one transaction; make the next one due if turns are left."""
     settings = resources.settings
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        session = await session_queries.lock_by_id(connection, job.tenant, job.record_id, settings.window_ttl)
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        session = await session_queries.lock_by_id(tx, job.record_id, settings.window_ttl)
         if session is None:
-            await job_queries.complete(connection, [job])
+            await job_queries.complete(tx, [job])
             return
-        if summary is None or not await record.is_current(connection, session, due):
+        if summary is None or not await record.is_current(tx, session, due):
             await job_queries.reschedule(
-                connection, job, "its turns were changed", 0, reason_code=ReasonCode.NOT_READY, refund=False
+                tx, job, "its turns were changed", 0, reason_code=ReasonCode.NOT_READY, refund=False
             )
             return
-        if job.id not in await job_queries.complete(connection, [job]):
+        if job.id not in await job_queries.complete(tx, [job]):
             return  # another worker has the job now
-        session = await record.record(connection, session, due, summary)
-        if await due_summaries.find_due(connection, settings, session) is not None:
-            await summary_jobs.schedule_summary(connection, job.tenant, session.id)
-        await fleet_counters.increment(connection, "summaries", {"stored": 1})
+        session = await record.record(tx, session, due, summary)
+        if await due_summaries.find_due(tx, settings, session) is not None:
+            await summary_jobs.schedule_summary(tx, session.id)
+        await fleet_counters.increment(tx, "summaries", {"stored": 1})

@@ -56,43 +56,35 @@ _concurrent_drain = ConcurrentDrain(SUMMARIZE_SKILL, summarize_skill)
 
 async def _find_due(resources: Resources, job: Job) -> Skill | None:
     """Return the skill to summarise; if there is none, or no model any more, complete the job."""
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        skill = await summary_queries.find(connection, job.tenant, job.record_id)
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        skill = await summary_queries.find(tx, job.record_id)
         if skill is None or skill.version != job.version or resources.language_model is None:
-            await job_queries.complete(connection, [job])
+            await job_queries.complete(tx, [job])
             return None
         return skill
 
 
 async def give_up(resources: Resources, job: Job, reason: str) -> None:
     """Complete the job without a summary, and note that for this version nobody is to be asked again."""
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        await summary_queries.note_unsummarised(connection, job.tenant, job.record_id, job.version)
-        if job.id not in await job_queries.complete(connection, [job]):
+    async with resources.postgres.for_tenant(job.tenant) as tx:
+        await summary_queries.note_unsummarised(tx, job.record_id, job.version)
+        if job.id not in await job_queries.complete(tx, [job]):
             return  # the skill was written anew, or another worker has the job now
-        await fleet_counters.increment(connection, "skill_summaries", {"failed": 1})
+        await fleet_counters.increment(tx, "skill_summaries", {"failed": 1})
     log.warning("skill_summary_failed", skill_id=job.record_id, reason=reason)
 
 
+@repeated_after_deadlock
 async def _store(resources: Resources, job: Job, read_skill: Skill, summary: str) -> None:
     """Give the skill its summary and complete the job, unless either has changed."""
-    written, index_jobs = await _commit(resources, job, read_skill, summary)
-    await write.write_through(resources, written, index_jobs)
-
-
-@repeated_after_deadlock
-async def _commit(
-    resources: Resources, job: Job, read_skill: Skill, summary: str
-) -> tuple[list[Skill], list[Job]]:
-    async with resources.postgres.for_tenant(job.tenant) as connection:
-        await skill_queries.lock_scope(connection, read_skill.scope)
-        skill = await skill_queries.lock(connection, read_skill.scope, read_skill.name)
-        if job.id not in await job_queries.complete(connection, [job]):
-            return [], []  # the skill was written anew, or another worker has the job now
+    async with resources.transaction(job.tenant) as tx:
+        await skill_queries.lock_scope(tx, read_skill.scope)
+        skill = await skill_queries.lock(tx, read_skill.scope, read_skill.name)
+        if job.id not in await job_queries.complete(tx, [job]):
+            return  # the skill was written anew, or another worker has the job now
         if skill is None or (skill.id, skill.version) != (read_skill.id, read_skill.version):
-            return [], []
-        written = await write.give_summary(connection, resources.settings, skill, summary)
-        await proposal_queries.carry_over(connection, job.tenant, skill.id, skill.version, written.version)
-        index_jobs = await write.enqueue(connection, resources.settings, [written])
-        await fleet_counters.increment(connection, "skill_summaries", {"stored": 1})
-    return [written], index_jobs
+            return
+        written = await write.give_summary(tx, resources.settings, skill, summary)
+        await proposal_queries.carry_over(tx, skill.id, skill.version, written.version)
+        await write.index(tx, resources.settings, [written])
+        await fleet_counters.increment(tx, "skill_summaries", {"stored": 1})

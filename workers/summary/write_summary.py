@@ -29,15 +29,15 @@ async def write_summary(resources: Resources, model: LanguageModel, due: DueSumm
     errors.InvalidModelReply as the model's client does; the last one after a second useless answer, too.
     """
     writer = await _open(resources, model, due)
-    async with resources.postgres.for_tenant(due.session.tenant) as connection:
-        turns = await conversation_part.read_part(connection, due, writer.max_tokens)
+    async with resources.postgres.for_tenant(due.session.tenant) as tx:
+        turns = await conversation_part.read_part(tx, due, writer.max_tokens)
     return await writer.write(turns) if turns or (due.standing and due.insights) else None
 
 
 async def _open(resources: Resources, model: LanguageModel, due: DueSummary) -> "_SummaryWriter":
     tenant = due.session.tenant
-    async with resources.postgres.for_tenant(tenant) as connection:
-        directive = await resolve.resolve(connection, resources.settings, tenant, DIRECTIVE)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        directive = await resolve.resolve(tx, resources.settings, DIRECTIVE)
     system = prompt.system_prompt(directive.text)
     room = max(1, model.max_prompt_tokens - prompt_size.tokens_of(system) - _FORMAT_TOKENS)
     # It may have been written for a model with more room.

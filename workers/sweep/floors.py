@@ -7,8 +7,8 @@ from shared.search.index import floors, generations
 
 async def learn_floors(resources: Resources) -> int:
     """Learn the floor of every written generation that has grown enough; return how many were learnt."""
-    async with resources.postgres.across_tenants() as connection:
-        active = [g for g in await generations.list_generations(connection) if g.state != "retiring"]
+    async with resources.postgres.across_tenants() as tx:
+        active = [g for g in await generations.list_generations(tx) if g.state != "retiring"]
     learnt_count = 0
     for generation in active:
         try:

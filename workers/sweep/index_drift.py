@@ -50,10 +50,10 @@ async def reconcile(resources: Resources) -> tuple[int, int]:
 
 
 async def _active_generations(resources: Resources) -> list[Generation]:
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         return [
             generation
-            for generation in await generations.list_generations(connection)
+            for generation in await generations.list_generations(tx)
             if generation.state != "retiring"
         ]
 
@@ -93,8 +93,8 @@ async def _lacks_points(resources: Resources, generation: Generation) -> bool:
 
     Only the numbers are compared, because reading every record is expensive.
     """
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     total = 0
     for tenant in tenants:
         total += await KINDS[generation.kind].count(resources, tenant)
@@ -102,8 +102,8 @@ async def _lacks_points(resources: Resources, generation: Generation) -> bool:
 
 
 async def _enqueue_missing(resources: Resources, generation: Generation) -> int:
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     missing_count = 0
     for tenant in tenants:
         async for versions in KINDS[generation.kind].pages(resources, tenant):
@@ -128,8 +128,8 @@ async def _enqueue_missing_of_page(
     }
     if not missing_versions:
         return 0
-    async with resources.postgres.for_tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as tx:
         jobs = await index_jobs.enqueue_index_jobs(
-            connection, tenant, generation.kind, missing_versions, generation=generation.id
+            tx, tenant, generation.kind, missing_versions, generation=generation.id
         )
     return len(jobs)

@@ -29,8 +29,8 @@ async def dispatch_due_jobs(resources: Resources) -> dict[str, int]:
     Return the number of due jobs by stage.
     """
     await dispatch.resume_refused_passes(resources)
-    async with resources.postgres.across_tenants() as connection:
-        due_jobs = await backlog.count_due(connection)
+    async with resources.postgres.across_tenants() as tx:
+        due_jobs = await backlog.count_due(tx)
     pass_stages = {stage.name for stage in stages.PASS_STAGES}
     if pass_stages & due_jobs.keys():  # their tasks are sent here, each once
         await dispatch.dispatch_next_passes(resources)
@@ -48,16 +48,16 @@ async def fail_exhausted_jobs(resources: Resources) -> int:
     Return how many jobs were ended.
     """
     max_attempts = resources.settings.job_max_attempts
-    async with resources.postgres.across_tenants() as connection:
-        jobs = await backlog.list_exhausted(connection, max_attempts, _MAX_JOBS)
+    async with resources.postgres.across_tenants() as tx:
+        jobs = await backlog.list_exhausted(tx, max_attempts, _MAX_JOBS)
         for job in jobs:
             if job.pipeline is Pipeline.INDEX:
-                await dead_jobs.mark_dead(connection, job, _REASON.format(attempts=job.attempts))
+                await dead_jobs.mark_dead(tx, job, _REASON.format(attempts=job.attempts))
             if job.pipeline is Pipeline.REMOVAL:  # nobody gives up what is to be erased
-                await removals.schedule(connection, job.tenant, job.record_id, _REMOVAL_DELAY_SECONDS)
+                await removals.schedule(tx, job.tenant, job.record_id, _REMOVAL_DELAY_SECONDS)
             # The next activity in the scope, or the next turn, makes it due again.
             if job.kind is RecordKind.DREAM_SCOPE or job.pipeline is Pipeline.IDLE:
-                await job_queries.complete(connection, [job])
+                await job_queries.complete(tx, [job])
     for job in jobs:
         if job.pipeline in _GIVE_UP:
             await _GIVE_UP[job.pipeline](resources, job, _REASON.format(attempts=job.attempts))

@@ -12,7 +12,7 @@ async def enqueue_missing_summaries(resources: Resources, tenant: str) -> int:
     """Enqueue such skills of a tenant, and return how many. Without a model there is nobody to ask."""
     if resources.language_model is None:
         return 0
-    async with resources.postgres.for_tenant(tenant) as connection:
-        versions = await summary_queries.list_missing(connection, tenant, _BATCH)
-        await job_queries.enqueue_missing(connection, tenant, RecordKind.SKILL, SUMMARIZE_SKILL, versions)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        versions = await summary_queries.list_missing(tx, _BATCH)
+        await job_queries.enqueue_missing(tx, RecordKind.SKILL, SUMMARIZE_SKILL, versions)
     return len(versions)

@@ -13,7 +13,7 @@ async def enqueue_oversized(resources: Resources, tenant: str) -> int:
     if resources.language_model is None:
         return 0
     max_chars = resources.settings.llm_compact_from
-    async with resources.postgres.for_tenant(tenant) as connection:
-        versions = await maintenance_queries.list_oversized(connection, tenant, max_chars, _BATCH)
-        await job_queries.enqueue_missing(connection, tenant, RecordKind.MEMORY, ENRICH, versions)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        versions = await maintenance_queries.list_oversized(tx, max_chars, _BATCH)
+        await job_queries.enqueue_missing(tx, RecordKind.MEMORY, ENRICH, versions)
     return len(versions)

@@ -37,13 +37,13 @@ _GRAPH_BATCH = 5000
 
 async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
     """Delete expired sessions with their records and working memory, and return how many."""
-    async with resources.postgres.for_tenant(tenant) as connection:
-        expired_sessions = await session_queries.lock_expired(connection, tenant, _BATCH)
+    async with resources.transaction(tenant) as tx:
+        expired_sessions = await session_queries.lock_expired(tx, _BATCH)
         # What was promoted from them stays, as memories do: nobody has taken it back.
         expired_ids = [session.id for session in expired_sessions]
-        await business_queries.keep_without_sessions(connection, tenant, expired_ids)
-        await settle.settle_expired(connection, tenant, expired_ids)
-        rest = await delete_session.delete_rows(connection, tenant, expired_sessions)
+        await business_queries.keep_without_sessions(tx, expired_ids)
+        await settle.settle_expired(tx, expired_ids)
+        rest = await delete_session.delete_rows(tx, expired_sessions)
     if expired_sessions:
         await removal.work_off(resources, rest)
     return len(expired_sessions)
@@ -53,10 +53,10 @@ async def forget_empty_namespaces(resources: Resources, tenant: str) -> int:
     """Forget who owned the empty namespaces that no session writes to any more, and return how many."""
     after, forgotten = "", 0
     while True:
-        async with resources.postgres.for_tenant(tenant) as connection:
-            names = await namespace_queries.lock_without_session(connection, tenant, after, _BATCH)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            names = await namespace_queries.lock_without_session(tx, after, _BATCH)
             empty = [name for name in names if not await entries.holds_entries(resources, tenant, name)]
-            await namespace_queries.remove(connection, tenant, empty)
+            await namespace_queries.remove(tx, empty)
         forgotten += len(empty)
         if len(names) < _BATCH:
             return forgotten
@@ -66,12 +66,12 @@ async def forget_empty_namespaces(resources: Resources, tenant: str) -> int:
 async def purge_archived(resources: Resources, tenant: str) -> int:
     """Delete memories that were archived longer ago than the retention period, and return how many."""
     age = timedelta(days=resources.settings.retention_archived_days)
-    async with resources.postgres.for_tenant(tenant) as connection:
-        ids = await maintenance_queries.list_archived_before(connection, tenant, age, _BATCH)
-        memories = await memory_queries.lock(connection, tenant, ids)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        ids = await maintenance_queries.list_archived_before(tx, age, _BATCH)
+        memories = await memory_queries.lock(tx, ids)
         # What was learnt with one of them goes on with the memory that says the same in its place.
-        await learnt.hand_over(connection, tenant, memories)
-        rest = await delete_memory.delete_rows(connection, tenant, memories)
+        await learnt.hand_over(tx, memories)
+        rest = await delete_memory.delete_rows(tx, memories)
     if memories:
         await removal.work_off(resources, rest)
     return len(memories)
@@ -81,8 +81,8 @@ async def delete_expired_memories(resources: Resources, tenant: str) -> int:
     """Delete memories whose own expiry is over, and return how many."""
     deleted_count = 0
     while True:
-        async with resources.postgres.for_tenant(tenant) as connection:
-            count, rest = await delete_memory.delete_expired(connection, tenant, _BATCH)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            count, rest = await delete_memory.delete_expired(tx, _BATCH)
         if count:
             await removal.work_off(resources, rest)
         deleted_count += count
@@ -95,9 +95,9 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
     days = resources.settings.retention_turn_days
     if days is None:
         return 0
-    async with resources.postgres.for_tenant(tenant) as connection:
-        record_ids = await turn_queries.list_expired(connection, tenant, timedelta(days=days), _BATCH)
-        deleted_count, rest = await delete_turns.delete_rows(connection, tenant, record_ids)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        record_ids = await turn_queries.list_expired(tx, timedelta(days=days), _BATCH)
+        deleted_count, rest = await delete_turns.delete_rows(tx, record_ids)
     if record_ids:
         await removal.work_off(resources, rest)
     return deleted_count
@@ -117,22 +117,22 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     graph_age = timedelta(days=settings.retention_graph_days)
     dream_age = timedelta(days=settings.retention_dream_days)
     use_age = timedelta(days=settings.retention_skill_use_days)
-    async with resources.postgres.for_tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as tx:
         deleted_counts = {
-            "responses": await idempotency_queries.expire(connection, tenant, response_age),
-            "embeddings": await embedding_cache.expire(connection, tenant, embedding_age),
-            "signals": await feedback_queries.delete_expired(connection, tenant, signal_age),
-            "dreams": await dream_queries.delete_old_runs(connection, tenant, dream_age),
-            "graph": await delete_graph.purge_expired(connection, tenant, graph_age, _GRAPH_BATCH),
-            "erasures": await erasure_queries.expire(connection, tenant, erasure_age),
-            "skill_uses": await use_queries.expire(connection, tenant, use_age),
+            "responses": await idempotency_queries.expire(tx, response_age),
+            "embeddings": await embedding_cache.expire(tx, embedding_age),
+            "signals": await feedback_queries.delete_expired(tx, signal_age),
+            "dreams": await dream_queries.delete_old_runs(tx, dream_age),
+            "graph": await delete_graph.purge_expired(tx, graph_age, _GRAPH_BATCH),
+            "erasures": await erasure_queries.expire(tx, erasure_age),
+            "skill_uses": await use_queries.expire(tx, use_age),
             "history": 0,
             "summaries": 0,
         }
         if settings.retention_turn_days is not None:
             turn_age = timedelta(days=settings.retention_turn_days)
-            deleted_counts["summaries"] = await summary_queries.delete_old(connection, tenant, turn_age)
+            deleted_counts["summaries"] = await summary_queries.delete_old(tx, turn_age)
         if settings.retention_history_days is not None:
             history_age = timedelta(days=settings.retention_history_days)
-            deleted_counts["history"] = await history_queries.expire(connection, tenant, history_age)
+            deleted_counts["history"] = await history_queries.expire(tx, history_age)
     return deleted_counts

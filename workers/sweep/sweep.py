@@ -70,8 +70,8 @@ async def sweep_if_due(resources: Resources) -> Counts:
     Two Celery beat processes may run at once, for example during a rolling upgrade.
     """
     interval = resources.settings.sweep_interval * _MIN_INTERVAL_RATIO
-    async with resources.postgres.across_tenants() as connection:
-        is_due = await periodic.claim_run(connection, "sweep", interval)
+    async with resources.postgres.across_tenants() as tx:
+        is_due = await periodic.claim_run(tx, "sweep", interval)
     return await sweep_once(resources) if is_due else Counts()
 
 
@@ -86,8 +86,8 @@ async def sweep_once(resources: Resources) -> Counts:
     repairs = {name: number for name, number in asdict(counts).items() if number}
     if repairs:
         log.info("sweep_finished", **repairs)
-        async with resources.postgres.across_tenants() as connection:
-            await fleet_counters.increment(connection, "sweep_repairs", repairs)
+        async with resources.postgres.across_tenants() as tx:
+            await fleet_counters.increment(tx, "sweep_repairs", repairs)
     return counts
 
 
@@ -104,14 +104,14 @@ async def _fail_exhausted_jobs(resources: Resources, counts: Counts) -> None:
 
 async def _end_stale_pauses(resources: Resources, _: Counts) -> None:
     """Forget pauses that nobody has probed for long: the model is configured no longer, or nothing waits."""
-    async with resources.postgres.across_tenants() as connection:
-        await model_pauses.delete_stale(connection, 10 * resources.settings.model_probe_interval)
+    async with resources.postgres.across_tenants() as tx:
+        await model_pauses.delete_stale(tx, 10 * resources.settings.model_probe_interval)
 
 
 async def _settle_spend(resources: Resources, counts: Counts) -> None:
     """Settle the reservations of dead workers, which block money, and roll over budgets without charges."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     for tenant in tenants:
         counts.expired_reservations += await reserve.settle_expired(resources, tenant)
         counts.rolled_over_budgets += await budget_admin.roll_over(resources, tenant)
@@ -119,8 +119,8 @@ async def _settle_spend(resources: Resources, counts: Counts) -> None:
 
 async def _apply_retention(resources: Resources, counts: Counts) -> None:
     """Delete what is past its retention period."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     for tenant in tenants:
         counts.expired_sessions += await retention.delete_expired_sessions(resources, tenant)
         counts.expired_memories += await retention.delete_expired_memories(resources, tenant)
@@ -137,8 +137,8 @@ async def _delete_expired_working_points(resources: Resources, counts: Counts) -
 
 async def _forget_empty_namespaces(resources: Resources, counts: Counts) -> None:
     """Forget who owned working memory that is empty and that no session writes to any more."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     for tenant in tenants:
         counts.forgotten_namespaces += await retention.forget_empty_namespaces(resources, tenant)
 
@@ -155,24 +155,24 @@ async def _learn_floors(resources: Resources, counts: Counts) -> None:
 
 async def _enqueue_oversized(resources: Resources, counts: Counts) -> None:
     """Make long memories due for compaction."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     for tenant in tenants:
         counts.oversized_memories += await oversized.enqueue_oversized(resources, tenant)
 
 
 async def _enqueue_missing_summaries(resources: Resources, counts: Counts) -> None:
     """Make the summaries due of skills that came without one while there was no model, or by an import."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     for tenant in tenants:
         counts.missing_skill_summaries += await missing_summaries.enqueue_missing_summaries(resources, tenant)
 
 
 async def _settle_playbooks(resources: Resources, counts: Counts) -> None:
     """Promote the playbooks whose users went on, though nobody reads them: patterns count them."""
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     for tenant in tenants:
         counts.settled_playbooks += await settle.settle_tenant(resources, tenant)
 

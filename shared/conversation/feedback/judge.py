@@ -39,9 +39,9 @@ async def judge_doubtful(resources: Resources, scope: Scope, ask: Ask, free_toke
     what `ask` raises when the model is unavailable or may not be asked.
     """
     settings = resources.settings
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
         doubtful = await queries.list_doubtful(
-            connection, scope, settings.dream_signal_days, settings.dream_max_signals
+            tx, scope, settings.dream_signal_days, settings.dream_max_signals
         )
     batches = _batches(doubtful, await free_tokens(DIRECTIVE)) if doubtful else deque()
     refusals_left = _MAX_REFUSALS
@@ -80,8 +80,8 @@ async def _settle(
 ) -> None:
     confirmed_ids = [batch[number - 1].id for number, corrects in verdicts.items() if corrects]
     rejected_ids = [batch[number - 1].id for number, corrects in verdicts.items() if not corrects]
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await queries.settle_doubtful(connection, scope.tenant, confirmed_ids, rejected_ids)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        await queries.settle_doubtful(tx, confirmed_ids, rejected_ids)
 
 
 def prompt_text(doubtful: Sequence[DoubtfulCorrection], max_tokens: int = 100_000) -> str:

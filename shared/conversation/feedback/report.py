@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.feedback import detect, queries
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, FeedbackSignalDraft, SignalType
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller, Scope
+from shared.infra.transaction import Transaction
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 
@@ -54,14 +53,14 @@ async def report(
     Raises errors.NotFound if there is no such session that the caller may see.
     """
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
         # Locked, because a signal of a session that is being deleted could not be stored.
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        [signal] = await queries.insert_rows(connection, session, [draft])
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        [signal] = await queries.insert_rows(tx, session, [draft])
         response = signal.model_dump(mode="json")
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
     return response
@@ -79,14 +78,14 @@ async def list_signals(
 
     `filters` are column values. `after` is the (created_at, id) of the last signal of the previous page.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await queries.list_page(connection, caller, filters, days, limit, after)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await queries.list_page(tx, caller, filters, days, limit, after)
 
 
-async def note_corrections(connection: AsyncConnection, session: Session, texts: Sequence[UserText]) -> None:
+async def note_corrections(tx: Transaction, session: Session, texts: Sequence[UserText]) -> None:
     """Store a signal for each user text that corrects the agent, or perhaps does."""
     drafts = [_correction_draft(text) for text in texts]
-    await queries.insert_rows(connection, session, [draft for draft in drafts if draft is not None])
+    await queries.insert_rows(tx, session, [draft for draft in drafts if draft is not None])
 
 
 def _correction_draft(text: UserText) -> FeedbackSignalDraft | None:
@@ -110,7 +109,7 @@ def _correction_draft(text: UserText) -> FeedbackSignalDraft | None:
 
 
 async def recent(
-    connection: AsyncConnection, scope: Scope, *, days: float = DEFAULT_DAYS, limit: int = DEFAULT_LIMIT
+    tx: Transaction, scope: Scope, *, days: float = DEFAULT_DAYS, limit: int = DEFAULT_LIMIT
 ) -> list[FeedbackSignal]:
     """Return the newest `limit` signals of the last `days` days of exactly this scope, newest first."""
-    return await queries.list_newest(connection, scope, days, limit)
+    return await queries.list_newest(tx, scope, days, limit)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.observations import index_document, queries
 from shared.conversation.observations.observation import Observation, ObservationDraft
 from shared.conversation.sessions import queries as session_queries
@@ -11,11 +9,9 @@ from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
-from shared.jobs import index_jobs
-from shared.jobs.job import Job
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 
 async def add_observation(
@@ -29,32 +25,19 @@ async def add_observation(
 
     Raises errors.NotFound if there is no such session that the caller may see.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
-    ):
-        if request.stored is None:
-            session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-            observation, jobs = await insert(connection, session, draft)
-            response = observation.model_dump(mode="json")
-            await request.store(response, record_ids=[session_id], user_id=session.user_id)
-    if request.stored is not None:
-        await resources.index_writer.write_through_unindexed(
-            caller.tenant, RecordKind.OBSERVATION, [request.stored["id"]], queries.load_documents
-        )
-        return dict(request.stored)
-    await resources.index_writer.write_through([index_document.document(observation)], jobs)
-    return response
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
+        if request.stored is not None:
+            tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], queries.load_documents)
+            return dict(request.stored)
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        response = (await insert(tx, session, draft)).model_dump(mode="json")
+        await request.store(response, record_ids=[session_id], user_id=session.user_id)
+        return response
 
 
-async def insert(
-    connection: AsyncConnection, session: Session, draft: ObservationDraft
-) -> tuple[Observation, list[Job]]:
-    """Insert an observation of a locked session, and return it with its index jobs."""
-    observation = await queries.insert_observation(connection, session, draft)
-    await session_queries.renew_expiry(connection, session)
-    versions = {observation.id: index_document.VERSION}
-    jobs = await index_jobs.enqueue_index_jobs(
-        connection, session.tenant, RecordKind.OBSERVATION, versions, delay=WRITE_THROUGH_SECONDS
-    )
-    return observation, jobs
+async def insert(tx: RecordTransaction, session: Session, draft: ObservationDraft) -> Observation:
+    """Insert an observation of a locked session, and return it."""
+    observation = await queries.insert_observation(tx, session, draft)
+    await session_queries.renew_expiry(tx, session)
+    await tx.index([index_document.document(observation)])
+    return observation

@@ -5,7 +5,6 @@ from datetime import datetime
 
 import uuid_utils
 from sqlalchemy import ARRAY, ColumnElement, Text, func, insert, literal, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations import index_document
 from shared.conversation.observations.observation import Observation, ObservationDraft
@@ -14,13 +13,12 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Scope
 from shared.infra.postgres import is_any_of, keyset_after, tenant_filter, visible_scope
+from shared.infra.transaction import Transaction
 from shared.search.index.points import IndexDocument
 from shared.search.text import indexed_text, tsvector
 
 
-async def insert_observation(
-    connection: AsyncConnection, session: Session, draft: ObservationDraft
-) -> Observation:
+async def insert_observation(tx: Transaction, session: Session, draft: ObservationDraft) -> Observation:
     """Insert an observation of a locked session and return it."""
     terms = literal(tsvector.terms_of(index_document.keyword_text(draft)), ARRAY(Text))
     values = {
@@ -33,11 +31,11 @@ async def insert_observation(
         **draft.model_dump(),
     }
     statement = insert(observation).values(values).returning(*READ_COLUMNS)
-    return Observation.from_row((await connection.execute(statement)).mappings().one())
+    return Observation.from_row((await tx.execute(statement)).mappings().one())
 
 
 async def list_page(
-    connection: AsyncConnection,
+    tx: Transaction,
     session: Session,
     limit: int,
     after: tuple[datetime, str] | None = None,
@@ -56,28 +54,26 @@ async def list_page(
         conditions.append(keyset_after(*keys))
     newest_first = (observation.c.created_at.desc(), observation.c.id)
     statement = select(*READ_COLUMNS).where(*conditions).order_by(*newest_first).limit(limit)
-    return [Observation.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Observation.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
 async def list_by_ids(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str], *conditions: ColumnElement[bool]
+    tx: Transaction, ids: Sequence[str], *conditions: ColumnElement[bool]
 ) -> list[Observation]:
     """Return the existing observations among `ids` that meet the conditions, in no particular order."""
-    where = (tenant_filter(observation, tenant), is_any_of(observation.c.id, ids))
-    rows = await connection.execute(select(*READ_COLUMNS).where(*where, *conditions))
+    where = (tenant_filter(observation, tx.tenant), is_any_of(observation.c.id, ids))
+    rows = await tx.execute(select(*READ_COLUMNS).where(*where, *conditions))
     return [Observation.from_row(row) for row in rows.mappings()]
 
 
-async def load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
+async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
     """Return the index documents of a tenant's observations, by record id."""
-    observations = await list_by_ids(connection, tenant, record_ids)
+    observations = await list_by_ids(tx, record_ids)
     return [index_document.document(observation) for observation in observations]
 
 
 async def list_matching(
-    connection: AsyncConnection, terms: Sequence[str], limit: int, *conditions: ColumnElement[bool]
+    tx: Transaction, terms: Sequence[str], limit: int, *conditions: ColumnElement[bool]
 ) -> list[Observation]:
     """Return observations that contain any of the terms and meet the conditions, best match first."""
     if not terms:
@@ -85,7 +81,7 @@ async def list_matching(
     matches, rank = tsvector.matches_any(observation.c.search_terms, terms)
     statement = select(*READ_COLUMNS).where(*conditions, matches)
     best_first = statement.order_by(rank.desc(), observation.c.created_at.desc()).limit(limit)
-    return [Observation.from_row(row) for row in (await connection.execute(best_first)).mappings()]
+    return [Observation.from_row(row) for row in (await tx.execute(best_first)).mappings()]
 
 
 def visible(scope: Scope) -> ColumnElement[bool]:
@@ -96,38 +92,34 @@ def visible(scope: Scope) -> ColumnElement[bool]:
     return visible_scope(observation, scope) & session_queries.session_is_live(observation)
 
 
-async def embedding_texts(
-    connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
-) -> dict[str, str]:
+async def embedding_texts(tx: Transaction, session_ids: Sequence[str]) -> dict[str, str]:
     """Return the embedding text of every observation of these sessions, by id."""
-    where = (tenant_filter(observation, tenant), is_any_of(observation.c.session_id, session_ids))
-    rows = await connection.execute(select(observation.c.id, observation.c.content).where(*where))
+    where = (tenant_filter(observation, tx.tenant), is_any_of(observation.c.session_id, session_ids))
+    rows = await tx.execute(select(observation.c.id, observation.c.content).where(*where))
     return {row.id: indexed_text.embedding_text(row.content) for row in rows}
 
 
-async def list_ids(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> list[str]:
+async def list_ids(tx: Transaction, session_ids: Sequence[str]) -> list[str]:
     """Return the ids of the observations of these sessions."""
-    where = (tenant_filter(observation, tenant), is_any_of(observation.c.session_id, session_ids))
-    return list((await connection.scalars(select(observation.c.id).where(*where))).all())
+    where = (tenant_filter(observation, tx.tenant), is_any_of(observation.c.session_id, session_ids))
+    return list((await tx.scalars(select(observation.c.id).where(*where))).all())
 
 
-async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+async def versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the index version of each of these observations that exists, by id."""
-    where = (tenant_filter(observation, tenant), observation.c.id.in_(record_ids))
-    rows = await connection.scalars(select(observation.c.id).where(*where))
+    where = (tenant_filter(observation, tx.tenant), observation.c.id.in_(record_ids))
+    rows = await tx.scalars(select(observation.c.id).where(*where))
     return dict.fromkeys(rows, index_document.VERSION)
 
 
-async def count(connection: AsyncConnection, tenant: str) -> int:
+async def count(tx: Transaction) -> int:
     """Return the number of a tenant's observations."""
-    statement = select(func.count()).select_from(observation).where(tenant_filter(observation, tenant))
-    return int(await connection.scalar(statement) or 0)
+    statement = select(func.count()).select_from(observation).where(tenant_filter(observation, tx.tenant))
+    return int(await tx.scalar(statement) or 0)
 
 
-async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's observations, ordered by id, as id → index version."""
-    where = (tenant_filter(observation, tenant), observation.c.id > after)
-    rows = await connection.scalars(
-        select(observation.c.id).where(*where).order_by(observation.c.id).limit(limit)
-    )
+    where = (tenant_filter(observation, tx.tenant), observation.c.id > after)
+    rows = await tx.scalars(select(observation.c.id).where(*where).order_by(observation.c.id).limit(limit))
     return dict.fromkeys(rows, index_document.VERSION)

@@ -21,6 +21,6 @@ async def list_observations(
 
     `after` is the (created_at, id) of the last observation of the previous page.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        return await queries.list_page(connection, session, limit, after, kind)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        return await queries.list_page(tx, session, limit, after, kind)

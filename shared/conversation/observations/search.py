@@ -62,8 +62,8 @@ async def search(
     """
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[Observation]:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            return await queries.list_matching(tx, terms, max_rows, *criteria.to_sql(scope))
 
     async def read_hits(found: IndexHits) -> tuple[list[ScoredObservation], int]:
         current = await _read_hits(resources, scope, criteria, found.hits)
@@ -83,11 +83,9 @@ async def search(
 async def _read_hits(
     resources: Resources, scope: Scope, criteria: ObservationFilters, hits: Sequence[Hit]
 ) -> list[ScoredObservation]:
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
         record_ids = [hit.record_id for hit in hits]
-        observations = await queries.list_by_ids(
-            connection, scope.tenant, record_ids, *criteria.to_sql(scope)
-        )
+        observations = await queries.list_by_ids(tx, record_ids, *criteria.to_sql(scope))
     by_id = {observation.id: observation for observation in observations}
     return [(by_id[hit.record_id], hit.keyword, hit.cosine) for hit in hits if hit.record_id in by_id]
 

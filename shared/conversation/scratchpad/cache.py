@@ -86,5 +86,5 @@ async def _read(resources: Resources, session: Session, revision: int) -> list[S
 
 
 async def _load_stored(resources: Resources, session: Session) -> list[Snippet]:
-    async with resources.postgres.for_tenant(session.tenant) as connection:
-        return await queries.list_snippets(connection, session.tenant, session.id)
+    async with resources.postgres.for_tenant(session.tenant) as tx:
+        return await queries.list_snippets(tx, session.id)

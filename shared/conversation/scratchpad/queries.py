@@ -8,14 +8,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Text
 
 from shared.conversation.scratchpad.snippet import MAX_SNIPPETS, Snippet
 from shared.conversation.scratchpad.table import scratchpad_snippet as snippet_table
 from shared.foundation import ids
-from shared.infra import prepared
 from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 
 _NEXT_REVISION = """
     SELECT greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, max(revision) + 1) AS revision
@@ -70,59 +69,47 @@ _LIST = (
 )
 
 
-async def list_snippets(connection: AsyncConnection, tenant: str, session_id: str) -> list[Snippet]:
+async def list_snippets(tx: Transaction, session_id: str) -> list[Snippet]:
     """Return the snippets of a session, oldest first."""
-    rows = await prepared.fetch(connection, _LIST, {"tenant": tenant, "session_id": session_id})
+    rows = await tx.fetch(_LIST, {"tenant": tx.tenant, "session_id": session_id})
     return [Snippet.from_row(row) for row in rows]
 
 
-async def last_revision(connection: AsyncConnection, tenant: str, session_id: str) -> int | None:
+async def last_revision(tx: Transaction, session_id: str) -> int | None:
     """Return the highest revision of a session's snippets, which every change raises; None without any."""
-    where = (tenant_filter(snippet_table, tenant), snippet_table.c.session_id == session_id)
-    revision: int | None = await connection.scalar(select(func.max(snippet_table.c.revision)).where(*where))
+    where = (tenant_filter(snippet_table, tx.tenant), snippet_table.c.session_id == session_id)
+    revision: int | None = await tx.scalar(select(func.max(snippet_table.c.revision)).where(*where))
     return revision
 
 
-async def place(
-    connection: AsyncConnection,
-    tenant: str,
-    session_id: str,
-    content: str,
-    playbook_id: str | None = None,
-) -> Snippet:
+async def place(tx: Transaction, session_id: str, content: str, playbook_id: str | None = None) -> Snippet:
     """Store a new snippet; if there are 64, it takes the place of one that was promoted, or least used."""
-    key = {"tenant": tenant, "session_id": session_id, "id": ids.new_record_id()}
+    key = {"tenant": tx.tenant, "session_id": session_id, "id": ids.new_record_id()}
     values = key | {"content": content, "playbook_id": playbook_id}
-    return Snippet.from_row((await connection.execute(_PLACE, values)).mappings().one())
+    return Snippet.from_row((await tx.execute(_PLACE, values)).mappings().one())
 
 
-async def count_again(connection: AsyncConnection, tenant: str, session_id: str, snippet_id: str) -> Snippet:
+async def count_again(tx: Transaction, session_id: str, snippet_id: str) -> Snippet:
     """Count one more write of a snippet."""
-    values = {"tenant": tenant, "session_id": session_id, "ids": [snippet_id]}
-    return Snippet.from_row((await connection.execute(_COUNT_AGAIN, values)).mappings().one())
+    values = {"tenant": tx.tenant, "session_id": session_id, "ids": [snippet_id]}
+    return Snippet.from_row((await tx.execute(_COUNT_AGAIN, values)).mappings().one())
 
 
-async def touch(
-    connection: AsyncConnection, tenant: str, session_id: str, snippet_ids: Sequence[str]
-) -> None:
+async def touch(tx: Transaction, session_id: str, snippet_ids: Sequence[str]) -> None:
     """Note that snippets were used."""
     if snippet_ids:
-        values = {"tenant": tenant, "session_id": session_id, "ids": list(snippet_ids)}
-        await connection.execute(_TOUCH, values)
+        values = {"tenant": tx.tenant, "session_id": session_id, "ids": list(snippet_ids)}
+        await tx.execute(_TOUCH, values)
 
 
-async def mark_promoted(
-    connection: AsyncConnection, tenant: str, session_id: str, snippet_ids: Sequence[str]
-) -> None:
+async def mark_promoted(tx: Transaction, session_id: str, snippet_ids: Sequence[str]) -> None:
     """Note that the texts of snippets are kept elsewhere, in the transaction that stored them there."""
     if snippet_ids:
-        values = {"tenant": tenant, "session_id": session_id, "ids": list(snippet_ids)}
-        await connection.execute(_PROMOTE, values)
+        values = {"tenant": tx.tenant, "session_id": session_id, "ids": list(snippet_ids)}
+        await tx.execute(_PROMOTE, values)
 
 
-async def list_sessions_repeating(
-    connection: AsyncConnection, tenant: str, playbook_ids: Sequence[str]
-) -> list[str]:
+async def list_sessions_repeating(tx: Transaction, playbook_ids: Sequence[str]) -> list[str]:
     """Return the sessions whose scratchpads repeat some of these playbooks."""
-    where = (tenant_filter(snippet_table, tenant), is_any_of(snippet_table.c.playbook_id, playbook_ids))
-    return list(await connection.scalars(select(snippet_table.c.session_id).where(*where).distinct()))
+    where = (tenant_filter(snippet_table, tx.tenant), is_any_of(snippet_table.c.playbook_id, playbook_ids))
+    return list(await tx.scalars(select(snippet_table.c.session_id).where(*where).distinct()))

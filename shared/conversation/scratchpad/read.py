@@ -2,13 +2,12 @@
 
 from datetime import datetime
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad import cache, queries
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from shared.platform.resources import Resources
 from shared.search.text.tokenizer import tokenize, tokenize_query
 
@@ -23,28 +22,28 @@ async def list_snippets(
     """
     if query is not None:
         return await _find(resources, caller, session_id, query), []
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        revision = await queries.last_revision(connection, session.tenant, session.id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        revision = await queries.last_revision(tx, session.id)
     return await cache.load(resources, session, revision)
 
 
 async def _find(resources: Resources, caller: Caller, session_id: str, query: str) -> list[Snippet]:
     """Return the snippets with all words of a query, and note their use."""
     terms = set(tokenize_query(query))
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        snippets = await queries.list_snippets(connection, session.tenant, session.id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        snippets = await queries.list_snippets(tx, session.id)
         found = [snippet for snippet in snippets if terms <= set(tokenize(snippet.content))]
-        await queries.touch(connection, session.tenant, session.id, [snippet.id for snippet in found])
+        await queries.touch(tx, session.id, [snippet.id for snippet in found])
     return found
 
 
-async def read_insights(connection: AsyncConnection, session: Session, since: datetime | None) -> list[str]:
+async def read_insights(tx: Transaction, session: Session, since: datetime | None) -> list[str]:
     """Return what the agent has noted since a moment, oldest first, for the summary; all for None.
 
     Copies of playbooks are left out: they go with their originals, and a summary would keep what they say.
     """
-    snippets = await queries.list_snippets(connection, session.tenant, session.id)
+    snippets = await queries.list_snippets(tx, session.id)
     notes = [snippet for snippet in snippets if snippet.is_own_note]
     return [note.content for note in notes if since is None or note.updated_at > since]

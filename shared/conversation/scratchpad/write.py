@@ -7,8 +7,6 @@ a copy (`cache`), without which nothing is lost.
 
 from typing import Any, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad import cache, queries
 from shared.conversation.scratchpad.near_identical import words_of
 from shared.conversation.scratchpad.snippet import MANY_SNIPPETS, Snippet, check_content
@@ -18,6 +16,7 @@ from shared.conversation.sessions.session import Session
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
 from shared.infra import language_model
+from shared.infra.transaction import Transaction
 from shared.jobs import summary_jobs
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -42,51 +41,43 @@ async def write(
     """
     content = check_content(content)
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return {**request.stored, "degraded": []}
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        written = await note(connection, resources.settings, session, content)
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        written = await note(tx, resources.settings, session, content)
         response = written.snippet.model_dump(mode="json")
         await request.store(response, record_ids=[session.id], user_id=session.user_id)
     return {**response, "degraded": await cache.store(resources, session, written.snippets)}
 
 
 async def note(
-    connection: AsyncConnection,
-    settings: Settings,
-    session: Session,
-    content: str,
-    playbook_id: str | None = None,
+    tx: Transaction, settings: Settings, session: Session, content: str, playbook_id: str | None = None
 ) -> Written:
     """Write a valid content into the scratchpad of a locked session. `cache.store` follows the commit.
 
     A snippet that repeats a playbook names it, so that both are deleted together. The caller has locked the
     playbook.
     """
-    snippets = await queries.list_snippets(connection, session.tenant, session.id)
-    snippet = await _place_or_count(connection, session, snippets, content, playbook_id)
+    snippets = await queries.list_snippets(tx, session.id)
+    snippet = await _place_or_count(tx, session, snippets, content, playbook_id)
     if len(snippets) + 1 >= MANY_SNIPPETS and language_model.is_configured(settings):
-        await summary_jobs.schedule_summary(connection, session.tenant, session.id)
-    await session_queries.renew_expiry(connection, session)
+        await summary_jobs.schedule_summary(tx, session.id)
+    await session_queries.renew_expiry(tx, session)
     others = [other for other in snippets if other.slot != snippet.slot]
     return Written(snippet, sorted([*others, snippet], key=_order))
 
 
 async def _place_or_count(
-    connection: AsyncConnection,
-    session: Session,
-    snippets: list[Snippet],
-    content: str,
-    playbook_id: str | None,
+    tx: Transaction, session: Session, snippets: list[Snippet], content: str, playbook_id: str | None
 ) -> Snippet:
     words = words_of(content)
     for existing in snippets:
         if words_of(existing.content) == words:
-            return await queries.count_again(connection, session.tenant, session.id, existing.id)
-    return await queries.place(connection, session.tenant, session.id, content, playbook_id)
+            return await queries.count_again(tx, session.id, existing.id)
+    return await queries.place(tx, session.id, content, playbook_id)
 
 
 def _order(snippet: Snippet) -> tuple[Any, str]:

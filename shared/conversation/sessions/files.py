@@ -39,9 +39,9 @@ class File:
 
 async def list_files(resources: Resources, caller: Caller, session_id: str) -> list[dict[str, Any]]:
     """Return the files of a session as JSON, ordered by name. Every file is rendered to learn its size."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        store = state_store_of(resources, connection, session)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        store = state_store_of(resources, tx, session)
         files = [(await render(session, store)).to_json() for render in _FIXED_FILES.values()]
         for info in await store.list_collections():
             snapshot = await store.get_collection(info.label)
@@ -51,9 +51,9 @@ async def list_files(resources: Resources, caller: Caller, session_id: str) -> l
 
 async def read_file(resources: Resources, caller: Caller, session_id: str, name: str) -> File:
     """Render one file; raise errors.NotFound if the session has no file of this name."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        store = state_store_of(resources, connection, session)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        store = state_store_of(resources, tx, session)
         if name in _FIXED_FILES:
             return await _FIXED_FILES[name](session, store)
         label = name.removeprefix(_COLLECTIONS).removesuffix(".json")

@@ -5,7 +5,6 @@ from typing import Any
 
 import uuid_utils
 from sqlalchemy import func
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import namespace_queries, queries
 from shared.conversation.sessions.session import Session, SessionKind, namespace_of, validate_store_types
@@ -14,6 +13,7 @@ from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.infra import prepared
 from shared.infra.postgres import seconds
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.platform.agents import queries as agent_queries
 from shared.platform.auth import rights
@@ -84,15 +84,15 @@ async def open_session(  # noqa: PLR0913
         "metadata": validation.check_metadata(metadata or {}),
     }
     async with (
-        resources.postgres.for_tenant(scope.tenant) as connection,
-        idempotent(connection, scope.tenant, key) as request,
+        resources.postgres.for_tenant(scope.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
         # Nobody can have written under an id that was drawn just now, so Redis need not be asked.
         is_drawn = session_id is None and name is None
         holds = None if is_drawn else holds_entries
-        session = await place_session(connection, resources, caller, values, holds)
+        session = await place_session(tx, resources, caller, values, holds)
         response = session.model_dump(mode="json")
         await request.store(response, record_ids=[session.id], user_id=scope.user_id)
     return response
@@ -125,7 +125,7 @@ def validate_id(session_id: str) -> str:
 
 
 async def place_session(
-    connection: AsyncConnection,
+    tx: Transaction,
     resources: Resources,
     caller: Caller,
     values: dict[str, Any],
@@ -136,22 +136,22 @@ async def place_session(
     Without `expires_at`, it follows from `ttl_seconds`. Raises errors.Conflict and errors.Busy as
     `open_session` does.
     """
-    session = await _insert_or_get(connection, caller, values, resources.settings)
-    await _own_namespace(connection, resources, caller, session, holds_entries)
+    session = await _insert_or_get(tx, caller, values, resources.settings)
+    await _own_namespace(tx, resources, caller, session, holds_entries)
     return session
 
 
 async def _insert_or_get(
-    connection: AsyncConnection, caller: Caller, values: dict[str, Any], settings: Settings
+    tx: Transaction, caller: Caller, values: dict[str, Any], settings: Settings
 ) -> Session:
-    row = values | {"store_types": values["store_types"] or await _default_store_types(connection, values)}
+    row = values | {"store_types": values["store_types"] or await _default_store_types(tx, values)}
     if values["ttl_seconds"] is not None and "expires_at" not in values:
         row["expires_at"] = func.now() + seconds(values["ttl_seconds"])
-    is_new = await queries.insert_session(connection, row)
-    if is_new and await removals.has_pending_keys(connection, row["tenant"], [row["id"], row["namespace"]]):
+    is_new = await queries.insert_session(tx, row)
+    if is_new and await removals.has_pending_keys(tx, [row["id"], row["namespace"]]):
         # Otherwise what is written to the new session could be removed with the rest of the old one.
         raise errors.Busy(f"session '{row['id']}' is being deleted", _RETRY_AFTER_SECONDS)
-    session = await queries.get_in_any_spelling(connection, caller, values["id"], settings.window_ttl)
+    session = await queries.get_in_any_spelling(tx, caller, values["id"], settings.window_ttl)
     if is_new and session is not None:
         return session
     if session is None or session.scope != Scope(values["tenant"], values["agent_id"], values["user_id"]):
@@ -170,7 +170,7 @@ def _taken(field: str, value: str) -> errors.Conflict:
 
 
 async def _own_namespace(
-    connection: AsyncConnection,
+    tx: Transaction,
     resources: Resources,
     caller: Caller,
     session: Session,
@@ -187,17 +187,17 @@ async def _own_namespace(
     async def is_empty() -> bool:
         return holds_entries is None or not await holds_entries(resources, scope.tenant, namespace)
 
-    owner = await namespace_queries.lock_owner(connection, scope.tenant, namespace)
+    owner = await namespace_queries.lock_owner(tx, namespace)
     if owner is None and (rights.is_unbound(caller) or await is_empty()):
-        if await namespace_queries.add_owner(connection, scope, namespace, session_id):
+        if await namespace_queries.add_owner(tx, scope, namespace, session_id):
             return
         # Another request has opened it just now.
-        owner = await namespace_queries.lock_owner(connection, scope.tenant, namespace)
+        owner = await namespace_queries.lock_owner(tx, namespace)
     if owner is not None and (owner.agent_id, owner.user_id) == (scope.agent_id, scope.user_id):
         return
     if owner is None or not await is_empty():
         raise _namespace_taken(session, owner)
-    await namespace_queries.set_owner(connection, scope, namespace, session_id)
+    await namespace_queries.set_owner(tx, scope, namespace, session_id)
 
 
 def _namespace_taken(session: Session, owner: Owner | None) -> errors.Conflict:
@@ -209,19 +209,19 @@ def _namespace_taken(session: Session, owner: Owner | None) -> errors.Conflict:
     return _taken("name", session.name)
 
 
-async def _default_store_types(connection: AsyncConnection, values: dict[str, Any]) -> list[str]:
-    defaults = await agent_queries.default_store_types(connection, values["tenant"], values["agent_id"])
+async def _default_store_types(tx: Transaction, values: dict[str, Any]) -> list[str]:
+    defaults = await agent_queries.default_store_types(tx, values["agent_id"])
     return defaults or ["basic_session"]
 
 
 async def get_session(
-    connection: AsyncConnection, settings: Settings, caller: Caller, session_id: str, *, lock: bool = False
+    tx: Transaction, settings: Settings, caller: Caller, session_id: str, *, lock: bool = False
 ) -> Session:
     """Return a session; raise errors.NotFound if there is none that the caller may see.
 
     `lock` locks the session's row until the transaction ends.
     """
-    session = await queries.get(connection, caller, session_id, settings.window_ttl, lock=lock)
+    session = await queries.get(tx, caller, session_id, settings.window_ttl, lock=lock)
     if session is None:
         raise errors.NotFound(f"session not found: {session_id}")
     return session

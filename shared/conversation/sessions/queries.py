@@ -19,15 +19,14 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.filters import SessionFilters
 from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation.names import fold
 from shared.foundation.scope import Caller, Scope
-from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, keyset_after, seconds, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 
@@ -51,11 +50,11 @@ def session_is_live(table: FromClause) -> ColumnElement[bool]:
     return ~exists().where(*is_session_of_row, session_table.c.expires_at <= func.now())
 
 
-async def insert_session(connection: AsyncConnection, values: dict[str, Any]) -> bool:
+async def insert_session(tx: Transaction, values: dict[str, Any]) -> bool:
     """Insert a session unless its id exists in some spelling; return whether it was inserted."""
     columns = values | {"folded_id": fold(values["id"])}
     statement = insert(session_table).values(columns).on_conflict_do_nothing().returning(session_table.c.id)
-    return (await connection.scalar(statement)) is not None
+    return (await tx.scalar(statement)) is not None
 
 
 _IS_NAMED = (session_table.c.tenant == bindparam("tenant"), session_table.c.id == bindparam("id"))
@@ -76,32 +75,30 @@ _RESERVE = _RENEW_EXPIRY.values(
 
 
 async def get(
-    connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
+    tx: Transaction, caller: Caller, session_id: str, idle_after: float, *, lock: bool = False
 ) -> Session | None:
     """Return a session that has not expired and that the caller may see, or None.
 
     `lock` locks its row until the transaction ends.
     """
     values = {"tenant": caller.tenant, "id": session_id, "idle_after": idle_after}
-    row = await prepared.fetch_one(connection, _LOCK if lock else _GET, values)
+    row = await tx.fetch_one(_LOCK if lock else _GET, values)
     return _visible(caller, row)
 
 
-async def lock_by_id(
-    connection: AsyncConnection, tenant: str, session_id: str, idle_after: float
-) -> Session | None:
+async def lock_by_id(tx: Transaction, session_id: str, idle_after: float) -> Session | None:
     """Return a session that has not expired, locked until the transaction ends, or None. For workers."""
-    values = {"tenant": tenant, "id": session_id, "idle_after": idle_after}
-    row = await prepared.fetch_one(connection, _LOCK, values)
+    values = {"tenant": tx.tenant, "id": session_id, "idle_after": idle_after}
+    row = await tx.fetch_one(_LOCK, values)
     return None if row is None else Session.from_row(row)
 
 
 async def get_in_any_spelling(
-    connection: AsyncConnection, caller: Caller, session_id: str, idle_after: float
+    tx: Transaction, caller: Caller, session_id: str, idle_after: float
 ) -> Session | None:
     """Return a session by its id without regard to case, expired or not, or None as `get` does."""
     same_id = (tenant_filter(session_table, caller.tenant), session_table.c.folded_id == fold(session_id))
-    rows = await connection.execute(select(*_columns(idle_after)).where(*same_id))
+    rows = await tx.execute(select(*_columns(idle_after)).where(*same_id))
     return _visible(caller, rows.mappings().one_or_none())
 
 
@@ -114,7 +111,7 @@ def _visible(caller: Caller, row: RowMapping | None) -> Session | None:
 
 
 async def list_page(
-    connection: AsyncConnection,
+    tx: Transaction,
     caller: Caller,
     idle_after: float,
     limit: int,
@@ -133,18 +130,18 @@ async def list_page(
         conditions.append(keyset_after(*keys))
     statement = select(*_columns(idle_after)).where(*conditions)
     ordered = statement.order_by(session_table.c.created_at.desc(), session_table.c.id).limit(limit)
-    return [Session.from_row(row) for row in (await connection.execute(ordered)).mappings()]
+    return [Session.from_row(row) for row in (await tx.execute(ordered)).mappings()]
 
 
-async def reserve_seqs(connection: AsyncConnection, session: Session, count: int) -> int:
+async def reserve_seqs(tx: Transaction, session: Session, count: int) -> int:
     """Reserve `count` sequence numbers of a locked session, renew its expiry and return the first number."""
     values = {"tenant": session.tenant, "id": session.id, "count": count, "ttl": session.ttl_seconds}
-    [row] = await prepared.fetch(connection, _RESERVE, values)
+    [row] = await tx.fetch(_RESERVE, values)
     return int(row["last_seq"]) - count + 1
 
 
 async def note_log_change(
-    connection: AsyncConnection, tenant: str, session_id: str, *, more_turns: int = 0, last_seq: int = 0
+    tx: Transaction, session_id: str, *, more_turns: int = 0, last_seq: int = 0
 ) -> None:
     """Note that turns of a locked session were edited, deleted, or added in between: caches are out of date.
 
@@ -156,8 +153,8 @@ async def note_log_change(
         "last_seq": func.greatest(columns.last_seq, last_seq),
         "log_revision": columns.log_revision + 1,
     }
-    where = (tenant_filter(session_table, tenant), columns.id == session_id)
-    await connection.execute(update(session_table).where(*where).values(values))
+    where = (tenant_filter(session_table, tx.tenant), columns.id == session_id)
+    await tx.execute(update(session_table).where(*where).values(values))
 
 
 def _expiry(ttl_seconds: int | None) -> ColumnElement[datetime] | None:
@@ -165,24 +162,24 @@ def _expiry(ttl_seconds: int | None) -> ColumnElement[datetime] | None:
     return None if ttl_seconds is None else func.now() + seconds(ttl_seconds)
 
 
-async def set_window_start(connection: AsyncConnection, session: Session, start: int) -> None:
+async def set_window_start(tx: Transaction, session: Session, start: int) -> None:
     """Set from which sequence number on contexts of a locked session replay turns."""
     names = {"tenant": session.tenant, "id": session.id}
-    await prepared.fetch(connection, _SET_WINDOW_START, names | {"start": start})
+    await tx.fetch(_SET_WINDOW_START, names | {"start": start})
 
 
-async def renew_expiry(connection: AsyncConnection, session: Session) -> None:
+async def renew_expiry(tx: Transaction, session: Session) -> None:
     """Restart the time to live of a session, if it has one."""
     if session.ttl_seconds is not None:
         values = {"tenant": session.tenant, "id": session.id, "ttl": session.ttl_seconds}
-        await prepared.fetch(connection, _RENEW_EXPIRY, values)
+        await tx.fetch(_RENEW_EXPIRY, values)
 
 
-async def update_fields(connection: AsyncConnection, session: Session, values: Mapping[str, Any]) -> None:
+async def update_fields(tx: Transaction, session: Session, values: Mapping[str, Any]) -> None:
     """Change columns of a locked session and restart its time to live."""
     expires_at = _expiry(values.get("ttl_seconds", session.ttl_seconds))
     where = (tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
-    await connection.execute(update(session_table).where(*where).values(**values, expires_at=expires_at))
+    await tx.execute(update(session_table).where(*where).values(**values, expires_at=expires_at))
 
 
 class LockedSession(NamedTuple):
@@ -196,56 +193,51 @@ class LockedSession(NamedTuple):
 _DELETION_COLUMNS = (session_table.c.id, session_table.c.kind, session_table.c.namespace)
 
 
-async def lock(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> list[LockedSession]:
+async def lock(tx: Transaction, session_ids: Sequence[str]) -> list[LockedSession]:
     """Lock sessions and return those that exist, so that nobody else adds to their content.
 
     The fixed order prevents deadlocks.
     """
-    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, session_ids))
+    where = (tenant_filter(session_table, tx.tenant), is_any_of(session_table.c.id, session_ids))
     statement = select(*_DELETION_COLUMNS).where(*where).order_by(session_table.c.id).with_for_update()
-    return [LockedSession(*row) for row in await connection.execute(statement)]
+    return [LockedSession(*row) for row in await tx.execute(statement)]
 
 
-async def lock_existing(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> set[str]:
+async def lock_existing(tx: Transaction, session_ids: Sequence[str]) -> set[str]:
     """Return those of these ids that exist, and keep their sessions from being deleted until the end.
 
     Changing the sessions stays possible. A transaction that stores a copy of their text calls this.
     """
     if not session_ids:
         return set()
-    where = (tenant_filter(session_table, tenant), is_any_of(session_table.c.id, session_ids))
+    where = (tenant_filter(session_table, tx.tenant), is_any_of(session_table.c.id, session_ids))
     statement = select(session_table.c.id).where(*where).order_by(session_table.c.id)
-    return set(await connection.scalars(statement.with_for_update(read=True, key_share=True)))
+    return set(await tx.scalars(statement.with_for_update(read=True, key_share=True)))
 
 
 async def lock_of(
-    connection: AsyncConnection,
-    tenant: str,
-    *,
-    user_id: str | None = None,
-    agent_id: str | None = None,
-    limit: int | None = None,
+    tx: Transaction, *, user_id: str | None = None, agent_id: str | None = None, limit: int | None = None
 ) -> list[LockedSession]:
     """Lock the sessions of a user, of all agents, or of an agent, of all users; at most `limit`."""
     owner = session_table.c.user_id == user_id if user_id else session_table.c.agent_id == agent_id
-    statement = select(*_DELETION_COLUMNS).where(tenant_filter(session_table, tenant), owner)
+    statement = select(*_DELETION_COLUMNS).where(tenant_filter(session_table, tx.tenant), owner)
     ordered = statement.order_by(session_table.c.id).limit(limit).with_for_update()
-    return [LockedSession(*row) for row in await connection.execute(ordered)]
+    return [LockedSession(*row) for row in await tx.execute(ordered)]
 
 
-async def lock_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[LockedSession]:
+async def lock_expired(tx: Transaction, limit: int) -> list[LockedSession]:
     """Lock expired sessions and return them.
 
     Sessions that another transaction has locked are skipped, so that two sweeps share the work.
     """
-    where = (tenant_filter(session_table, tenant), session_table.c.expires_at <= func.now())
+    where = (tenant_filter(session_table, tx.tenant), session_table.c.expires_at <= func.now())
     statement = select(*_DELETION_COLUMNS).where(*where).order_by(session_table.c.id).limit(limit)
-    rows = await connection.execute(statement.with_for_update(skip_locked=True))
+    rows = await tx.execute(statement.with_for_update(skip_locked=True))
     return [LockedSession(*row) for row in rows]
 
 
 async def list_idle(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     idle_seconds: float,
     limit: int,
@@ -261,18 +253,18 @@ async def list_idle(
     )
     where = (exact_scope(session_table, scope), *is_idle, *conditions)
     statement = select(session_table.c.id).where(*where).order_by(session_table.c.last_turn_at)
-    return list((await connection.scalars(statement.limit(limit))).all())
+    return list((await tx.scalars(statement.limit(limit))).all())
 
 
-async def seconds_since_turn(connection: AsyncConnection, session: Session) -> float:
+async def seconds_since_turn(tx: Transaction, session: Session) -> float:
     """Return how many seconds ago the last turn of a session was received."""
     age = func.extract("epoch", func.now() - session_table.c.last_turn_at)
     where = (tenant_filter(session_table, session.tenant), session_table.c.id == session.id)
-    return float(await connection.scalar(select(age).where(*where)) or 0)
+    return float(await tx.scalar(select(age).where(*where)) or 0)
 
 
 async def seconds_until_idle(
-    connection: AsyncConnection, scope: Scope, idle_seconds: float, *conditions: ColumnElement[bool]
+    tx: Transaction, scope: Scope, idle_seconds: float, *conditions: ColumnElement[bool]
 ) -> float | None:
     """Return in how many seconds the first of exactly this scope's other sessions can be idle, or None.
 
@@ -284,15 +276,15 @@ async def seconds_until_idle(
         session_table.c.turn_count > 1,
     )
     where = (exact_scope(session_table, scope), *is_active, *conditions)
-    remaining = await connection.scalar(select(func.extract("epoch", idle_at - func.now())).where(*where))
+    remaining = await tx.scalar(select(func.extract("epoch", idle_at - func.now())).where(*where))
     return None if remaining is None else float(remaining)
 
 
-async def seconds_since_last_turn(connection: AsyncConnection, scope: Scope) -> float | None:
+async def seconds_since_last_turn(tx: Transaction, scope: Scope) -> float | None:
     """Return the seconds since exactly this scope's last turn, or None if it has none."""
     last_turn_at = func.max(session_table.c.last_turn_at)
     statement = select(func.extract("epoch", func.now() - last_turn_at)).where(
         exact_scope(session_table, scope)
     )
-    elapsed = await connection.scalar(statement)
+    elapsed = await tx.scalar(statement)
     return None if elapsed is None else float(elapsed)

@@ -12,8 +12,8 @@ from shared.platform.resources import Resources
 
 async def read_session(resources: Resources, caller: Caller, session_id: str) -> Session:
     """Return a session; raise errors.NotFound if there is none that the caller may see."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await get_session(connection, resources.settings, caller, session_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await get_session(tx, resources.settings, caller, session_id)
 
 
 async def list_sessions(
@@ -28,5 +28,5 @@ async def list_sessions(
     `after` is the (created_at, id) of the last session of the previous page.
     """
     window_ttl = resources.settings.window_ttl
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await queries.list_page(connection, caller, window_ttl, limit, after, filters)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await queries.list_page(tx, caller, window_ttl, limit, after, filters)

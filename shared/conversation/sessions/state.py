@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
@@ -21,6 +19,7 @@ from shared.conversation.state.types import Caps, Owner, OwnerKind, TranscriptDr
 from shared.conversation.values import json_codec
 from shared.conversation.values.value import Str
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from shared.platform.auth import rights
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -33,26 +32,26 @@ async def open_state(
     resources: Resources, caller: Caller, session_id: str, *, write: bool = False
 ) -> AsyncIterator[StateStore]:
     """Open the state store of a session for one transaction; raise errors.NotFound for an unknown session."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await _get_session(resources, connection, caller, session_id, write=write)
-        yield state_store_of(resources, connection, session)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await _get_session(resources, tx, caller, session_id, write=write)
+        yield state_store_of(resources, tx, session)
 
 
 async def _get_session(
-    resources: Resources, connection: AsyncConnection, caller: Caller, session_id: str, *, write: bool
+    resources: Resources, tx: Transaction, caller: Caller, session_id: str, *, write: bool
 ) -> Session:
-    session = await get_session(connection, resources.settings, caller, session_id, lock=write)
+    session = await get_session(tx, resources.settings, caller, session_id, lock=write)
     if write:
-        await queries.renew_expiry(connection, session)
+        await queries.renew_expiry(tx, session)
     return session
 
 
-def state_store_of(resources: Resources, connection: AsyncConnection, session: Session) -> StateStore:
+def state_store_of(resources: Resources, tx: Transaction, session: Session) -> StateStore:
     """Return the state store of a session that was read in this transaction."""
     owner = Owner(session.tenant, OwnerKind.SESSION, session.id)
     if session.store_types[0] == "tmp":
         return open_redis_store(resources, owner, session.ttl_seconds)
-    return PostgresStateStore(connection, owner, Caps.from_settings(resources.settings, owner.kind))
+    return PostgresStateStore(tx, owner, Caps.from_settings(resources.settings, owner.kind))
 
 
 async def append_entry(
@@ -66,13 +65,13 @@ async def append_entry(
     """
     rights.require_voice(caller, draft.role)
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await _get_session(resources, connection, caller, session_id, write=True)
-        entry = await state_store_of(resources, connection, session).append(draft)
+        session = await _get_session(resources, tx, caller, session_id, write=True)
+        entry = await state_store_of(resources, tx, session).append(draft)
         response = {name: entry.to_json()[name] for name in ("role", "timestamp")}
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
     return response

@@ -20,10 +20,10 @@ async def update_session(
     unknown session, errors.Invalid for a bad value, and errors.Conflict for the name of a patrol or subagent.
     """
     settings = resources.settings
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, settings, caller, session_id, lock=True)
-        await queries.update_fields(connection, session, _checked(session, changes))
-        return await get_session(connection, settings, caller, session_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, settings, caller, session_id, lock=True)
+        await queries.update_fields(tx, session, _checked(session, changes))
+        return await get_session(tx, settings, caller, session_id)
 
 
 def _checked(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 import uuid_utils
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import usage_queries
 from shared.conversation.sessions.open import get_session
@@ -18,6 +17,7 @@ from shared.conversation.sessions.session import Session, totals_to_json
 from shared.foundation import errors
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_updates, price_lists, prices
@@ -48,23 +48,23 @@ async def report_usage(
     usage id with other numbers, and errors.NotFound for an unknown session.
     """
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         # A repeated request is processed too: its usage id prevents a second charge, and the
         # response shows the current totals.
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        [charge] = await record_usage(connection, resources.settings, session, [usage])
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        [charge] = await record_usage(tx, resources.settings, session, [usage])
         if request.stored is None:
             await request.store(
                 {"usage_id": charge.usage_id}, record_ids=[session.id], user_id=session.user_id
             )
-        updated_session = await get_session(connection, resources.settings, caller, session_id)
+        updated_session = await get_session(tx, resources.settings, caller, session_id)
     return {**(totals_to_json(updated_session.spend) or {}), "charge": charge.to_json()}
 
 
 async def record_usage(
-    connection: AsyncConnection, settings: Settings, session: Session, usages: Sequence[ReportedUsage]
+    tx: Transaction, settings: Settings, session: Session, usages: Sequence[ReportedUsage]
 ) -> list[Charge]:
     """Record usages of a locked session; return their charges, including those that existed before.
 
@@ -72,20 +72,20 @@ async def record_usage(
     """
     if not usages:
         return []
-    await charge_queries.lock_ledger(connection, session.tenant)
+    await charge_queries.lock_ledger(tx)
     usage_ids = [usage.usage_id or "" for usage in usages]
-    existing_charges = await charge_queries.list_of_session(connection, session.tenant, session.id, usage_ids)
+    existing_charges = await charge_queries.list_of_session(tx, session.id, usage_ids)
     new_usages = {usage.usage_id: usage for usage in usages if usage.usage_id not in existing_charges}
     models = {usage.model for usage in new_usages.values()}
-    rates = await prices.effective_prices(connection, settings, session.tenant, models)
+    rates = await prices.effective_prices(tx, settings, models)
     rows = [_charge_row(session, usage, rates) for usage in new_usages.values()]
-    new_charges = await charge_queries.add(connection, rows)
+    new_charges = await charge_queries.add(tx, rows)
     charges = existing_charges | {charge.usage_id or "": charge for charge in new_charges}
     _check_same_numbers(usages, charges)
     if new_charges:
-        await usage_queries.add_charges(connection, session.tenant, session.id, new_charges)
+        await usage_queries.add_charges(tx, session.id, new_charges)
         changes = [budget_updates.change_for_new_charge(charge) for charge in new_charges]
-        await budget_updates.apply_changes(connection, settings, session.tenant, changes)
+        await budget_updates.apply_changes(tx, settings, changes)
     return [charges[usage_id] for usage_id in usage_ids]
 
 
@@ -114,8 +114,8 @@ def _check_same_numbers(usages: Sequence[ReportedUsage], charges: Mapping[str, C
 
 async def session_totals(resources: Resources, caller: Caller, session_id: str) -> dict[str, Any]:
     """Return a session's totals as JSON; all are zero before the first charge."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
     return totals_to_json(session.spend or EMPTY_TOTALS) or {}
 
 

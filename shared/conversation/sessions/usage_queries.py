@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 
 from sqlalchemy import func, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.table import session as session_table
 from shared.infra.postgres import tenant_filter
+from shared.infra.transaction import Transaction
 from shared.platform.spend import money
 from shared.platform.spend.charge import Charge
 
 
-async def add_charges(
-    connection: AsyncConnection, tenant: str, session_id: str, charges: Sequence[Charge]
-) -> None:
+async def add_charges(tx: Transaction, session_id: str, charges: Sequence[Charge]) -> None:
     """Add charges to the totals of their session, whose row the transaction has locked."""
     costs = [charge.cost_usd for charge in charges if charge.cost_usd is not None]
     totals = session_table.c
@@ -26,5 +24,5 @@ async def add_charges(
         "unpriced_charges": totals.unpriced_charges + len(charges) - len(costs),
         "spend_updated_at": func.now() if charges else totals.spend_updated_at,
     }
-    where = (tenant_filter(session_table, tenant), session_table.c.id == session_id)
-    await connection.execute(update(session_table).where(*where).values(columns))
+    where = (tenant_filter(session_table, tx.tenant), session_table.c.id == session_id)
+    await tx.execute(update(session_table).where(*where).values(columns))

@@ -23,7 +23,7 @@ async def open_agent_keys(
     """
     scope = agent_scope(caller, agent_id, Action.WRITE if write else Action.READ)
     owner = Owner(scope.tenant, OwnerKind.AGENT, scope.agent_id)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
         if write:
-            await agent_queries.lock(connection, scope.tenant, scope.agent_id)
-        yield PostgresStateStore(connection, owner, Caps.from_settings(resources.settings, OwnerKind.AGENT))
+            await agent_queries.lock(tx, scope.agent_id)
+        yield PostgresStateStore(tx, owner, Caps.from_settings(resources.settings, OwnerKind.AGENT))

@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.state import scratch_names
 from shared.conversation.state.tmp import RedisStateStore, open_redis_store
@@ -29,6 +28,7 @@ from shared.foundation.content import Subject, declare_store
 from shared.foundation.names import fold
 from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.platform.resources import Resources
 
@@ -60,8 +60,8 @@ async def open_scratch(
 
     @asynccontextmanager
     async def use() -> AsyncIterator[None]:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            await _require_not_erased(connection, scope.tenant, registries)
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            await _require_not_erased(tx, registries)
             if write:
                 await scratch_names.take(resources, scope.tenant, name, store.owner.id, store.ttl)
                 for registry in registries:
@@ -71,13 +71,11 @@ async def open_scratch(
     return replace(store, around_use=use)
 
 
-async def _require_not_erased(
-    connection: AsyncConnection, tenant: str, registries: Mapping[str, tuple[Subject, str]]
-) -> None:
+async def _require_not_erased(tx: Transaction, registries: Mapping[str, tuple[Subject, str]]) -> None:
     """Lock the owners of a store against erasure; raise errors.Busy if something of them is to be removed."""
     for subject, subject_id in registries.values():
-        await removals.lock_subject(connection, tenant, subject, subject_id, shared=True)
-    if await removals.has_pending_keys(connection, tenant, list(registries)):
+        await removals.lock_subject(tx, subject, subject_id, shared=True)
+    if await removals.has_pending_keys(tx, list(registries)):
         raise errors.Busy("what is left in scratch stores of this owner is about to be deleted", 60.0)
 
 

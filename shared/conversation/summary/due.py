@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad.read import read_insights
 from shared.conversation.scratchpad.snippet import MANY_SNIPPETS
 from shared.conversation.sessions.session import Session
@@ -13,6 +11,7 @@ from shared.conversation.summary import queries
 from shared.conversation.summary.summary import SessionSummary
 from shared.conversation.turns import window_start
 from shared.foundation.config import Settings
+from shared.infra.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +38,16 @@ class DueSummary:
         return None if self.standing is None else self.standing.content
 
 
-async def find_due(connection: AsyncConnection, settings: Settings, session: Session) -> DueSummary | None:
+async def find_due(tx: Transaction, settings: Settings, session: Session) -> DueSummary | None:
     """Return what of a locked session is to be summarised, or None if nothing is.
 
     These are the turns that stood before the window when it moved without a summary, too.
     """
-    before = await window_start.due_start(connection, settings, session)
-    standing = await queries.find(connection, session.tenant, session.id)
-    last_read_at, read_at = await queries.find_times(connection, session)
-    insights = await read_insights(connection, session, last_read_at)
+    before = await window_start.due_start(tx, settings, session)
+    standing = await queries.find(tx, session.id)
+    last_read_at, read_at = await queries.find_times(tx, session)
+    insights = await read_insights(tx, session, last_read_at)
     due = DueSummary(session, standing, before, tuple(insights), read_at)
     if standing is not None and len(insights) >= MANY_SNIPPETS:
         return due
-    return due if await queries.has_turns(connection, session, due.after, before) else None
+    return due if await queries.has_turns(tx, session, due.after, before) else None

@@ -6,9 +6,7 @@ once; embeddings follow later.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
-
-from sqlalchemy.ext.asyncio import AsyncConnection
+from functools import partial
 
 from shared.conversation.feedback import detect
 from shared.conversation.feedback import report as feedback_report
@@ -26,13 +24,13 @@ from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres_failures import repeated_after_deadlock
-from shared.jobs import dream_schedule, index_jobs, mining_schedule
-from shared.jobs.job import Job
+from shared.infra.transaction import Transaction
+from shared.jobs import dream_schedule, mining_schedule
 from shared.platform.auth import rights
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import ReportedUsage, turn_usage_id
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 
 async def append(
@@ -52,21 +50,7 @@ async def append(
     """
     for draft in drafts:
         rights.require_voice(caller, draft.role, draft.speaker)
-    stored = await _commit(resources, caller, session_id, drafts, key, rejected or {})
-    if stored.session is None:
-        await index_stored(resources, caller.tenant, session_id, stored.response)
-    else:
-        await cache_and_index(resources, stored.session, stored.turns, stored.jobs)
-    return stored.response
-
-
-class _Stored(NamedTuple):
-    """The response; its session, turns and index jobs, without a session for a repeated request."""
-
-    response: list[JsonObject]
-    session: Session | None = None
-    turns: list[Turn] = []
-    jobs: list[Job] = []
+    return await _commit(resources, caller, session_id, drafts, key, rejected or {})
 
 
 @repeated_after_deadlock
@@ -77,32 +61,27 @@ async def _commit(
     drafts: Sequence[TurnDraft],
     key: IdempotencyKey | None,
     rejected: Mapping[int, JsonObject],
-) -> _Stored:
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
-    ):
-        if request.stored is not None:
-            return _Stored(list(request.stored))
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        turns, jobs = await insert_turns(connection, resources.settings, session, drafts)
+) -> list[JsonObject]:
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
+        stored: list[JsonObject] | None = request.stored
+        if stored is not None:
+            index_repeated(tx, session_id, stored)
+            return stored
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        turns = await insert_turns(tx, resources, session, drafts)
         usages = _reported_usages(turns, drafts)
-        await session_usage.record_usage(connection, resources.settings, session, usages)
-        await notify_dreams(connection, resources.settings, session, turns)
+        await session_usage.record_usage(tx, resources.settings, session, usages)
+        await notify_dreams(tx, resources.settings, session, turns)
         appended = [{"seq": turn.seq, "version": turn.version} for turn in turns]
         response = batch_results.merge_results(appended, rejected)
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
-    return _Stored(response, session, turns, jobs)
+        return response
 
 
-async def index_stored(
-    resources: Resources, tenant: str, session_id: str, responses: Sequence[JsonObject]
-) -> None:
-    """Index the turns that the first try of a repeated request left unindexed, outside a transaction."""
+def index_repeated(tx: RecordTransaction, session_id: str, responses: Sequence[JsonObject]) -> None:
+    """Index the turns that the first try of a repeated request left unindexed."""
     record_ids = [record_id_of(session_id, response["seq"]) for response in responses if "seq" in response]
-    await resources.index_writer.write_through_unindexed(
-        tenant, RecordKind.TURN, record_ids, index_document.load_documents
-    )
+    tx.index_repeated(RecordKind.TURN, record_ids, index_document.load_documents)
 
 
 def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list[ReportedUsage]:
@@ -115,44 +94,42 @@ def _reported_usages(turns: Sequence[Turn], drafts: Sequence[TurnDraft]) -> list
 
 
 async def insert_turns(
-    connection: AsyncConnection,
-    settings: Settings,
+    tx: RecordTransaction,
+    resources: Resources,
     session: Session,
     drafts: Sequence[TurnDraft],
     *,
     is_activity: bool = True,
-) -> tuple[list[Turn], list[Job]]:
-    """Store turns of a locked session under new numbers; return them with their index jobs.
+    wait: bool = True,
+) -> list[Turn]:
+    """Store turns of a locked session under new numbers, and return them.
 
     If they fill the window of its contexts, the window's start moves. Turns of an imported log are no
-    activity: nobody looks whether the session becomes idle.
+    activity: nobody looks whether the session becomes idle. After the commit they are added to the cached
+    window and to the index; without `wait`, nobody waits for the latter.
     """
     if not drafts:
-        return [], []
-    first_seq = await session_queries.reserve_seqs(connection, session, len(drafts))
-    turns = await queries.insert_rows(connection, session, first_seq, drafts)
-    await window_start.move(connection, settings, session, turns, is_activity=is_activity)
-    versions = {turn.record_id: turn.version for turn in turns}
-    jobs = await index_jobs.enqueue_index_jobs(
-        connection, session.tenant, RecordKind.TURN, versions, delay=WRITE_THROUGH_SECONDS
-    )
-    return turns, jobs
+        return []
+    first_seq = await session_queries.reserve_seqs(tx, session, len(drafts))
+    turns = await queries.insert_rows(tx, session, first_seq, drafts)
+    await window_start.move(tx, resources.settings, session, turns, is_activity=is_activity)
+    await tx.index([index_document.document(session.scope, turn) for turn in turns], wait=wait)
+    tx.after_commit(partial(window.push, resources, session, turns, after=session.turn_count))
+    return turns
 
 
-async def notify_dreams(
-    connection: AsyncConnection, settings: Settings, session: Session, turns: Sequence[Turn]
-) -> None:
+async def notify_dreams(tx: Transaction, settings: Settings, session: Session, turns: Sequence[Turn]) -> None:
     """Schedule what reads new turns of the session's scope, and store a signal for each correction."""
     if not turns:
         return
-    await dream_schedule.schedule_dream(connection, settings, session.scope)
-    await dream_schedule.schedule_evaluation(connection, settings, session.scope)
+    await dream_schedule.schedule_dream(tx, settings, session.scope)
+    await dream_schedule.schedule_evaluation(tx, settings, session.scope)
     if session.kind is SessionKind.SESSION:
-        await mining_schedule.count_turns(connection, settings, session.scope, len(turns))
-    await feedback_report.note_corrections(connection, session, await _user_texts(connection, session, turns))
+        await mining_schedule.count_turns(tx, settings, session.scope, len(turns))
+    await feedback_report.note_corrections(tx, session, await _user_texts(tx, session, turns))
 
 
-async def _user_texts(connection: AsyncConnection, session: Session, turns: Sequence[Turn]) -> list[UserText]:
+async def _user_texts(tx: Transaction, session: Session, turns: Sequence[Turn]) -> list[UserText]:
     """Return the texts of the user's turns, each with the assistant's text before it where that matters."""
     texts: list[UserText] = []
     for position, turn in enumerate(turns):
@@ -164,33 +141,16 @@ async def _user_texts(connection: AsyncConnection, session: Session, turns: Sequ
             if before.role is Role.ASSISTANT:
                 text = text._replace(previous=before.content, previous_seq=before.seq)
         elif turn.seq > 1:
-            text = await _with_stored_previous(connection, session, text)
+            text = await _with_stored_previous(tx, session, text)
         texts.append(text)
     return texts
 
 
-async def _with_stored_previous(connection: AsyncConnection, session: Session, text: UserText) -> UserText:
+async def _with_stored_previous(tx: Transaction, session: Session, text: UserText) -> UserText:
     """Return a user's text with the assistant's before it, or with its likelihood if that doesn't matter."""
     own_score = detect.score(text.content)
     if detect.needs_previous(text.content, own_score):
-        found = await queries.assistant_text_before(connection, session, text.seq)
+        found = await queries.assistant_text_before(tx, session, text.seq)
         if found is not None:
             return text._replace(previous_seq=found[0], previous=found[1])
     return text._replace(likelihood=own_score)
-
-
-async def cache_and_index(
-    resources: Resources, session: Session, turns: list[Turn], jobs: list[Job], *, wait: bool = True
-) -> None:
-    """Add stored turns to the window and to the index. Failures of either are not raised.
-
-    Without `wait`, this returns before the turns are in the index.
-    """
-    if not turns:
-        return
-    await window.push(resources, session, turns, after=session.turn_count)
-    documents = [index_document.document(session.scope, turn) for turn in turns]
-    if wait:
-        await resources.index_writer.write_through(documents, jobs)
-    else:
-        resources.index_writer.write_soon(session.tenant, documents, jobs)

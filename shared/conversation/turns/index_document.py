@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.turns import queries
 from shared.conversation.turns.turn import Turn
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.search.index.filters import NO_USER, to_payload_time
 from shared.search.index.points import IndexDocument
 from shared.search.ranking.candidate import Candidate
@@ -46,11 +45,9 @@ def document_from_row(row: Mapping[str, Any]) -> IndexDocument:
     return document(Scope(row["tenant"], row["agent_id"], row["user_id"]), Turn.model_validate({**row}))
 
 
-async def load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
+async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
     """Return the index documents of a tenant's turns, by record id."""
-    return [document_from_row(row) for row in await queries.load_rows(connection, tenant, record_ids)]
+    return [document_from_row(row) for row in await queries.load_rows(tx, record_ids)]
 
 
 def candidate(turn: Turn, keyword: float | None = None, cosine: float | None = None) -> Candidate:

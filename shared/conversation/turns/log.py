@@ -1,7 +1,5 @@
 """The log of a session: all its turns by pages, and single ones."""
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import log_queries
@@ -9,6 +7,7 @@ from shared.conversation.turns.turn import Turn
 from shared.foundation import errors, versions
 from shared.foundation.scope import Caller
 from shared.foundation.versions import ABSENT, Expected
+from shared.infra.transaction import Transaction
 from shared.platform.resources import Resources
 
 
@@ -19,9 +18,9 @@ async def read_page(
 
     Raises errors.NotFound for a session that the caller may not see.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        return await log_queries.list_page(connection, session.tenant, session.id, after_seq, limit)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        return await log_queries.list_page(tx, session.id, after_seq, limit)
 
 
 async def read_page_before(
@@ -31,21 +30,21 @@ async def read_page_before(
 
     Raises errors.NotFound for a session that the caller may not see.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        return await log_queries.list_page_before(connection, session.tenant, session.id, before_seq, limit)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        return await log_queries.list_page_before(tx, session.id, before_seq, limit)
 
 
 async def read_turn(resources: Resources, caller: Caller, session_id: str, seq: int) -> Turn:
     """Return a turn. Raises errors.NotFound if there is no such turn that the caller may see."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        return await require_turn(connection, session, seq)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        return await require_turn(tx, session, seq)
 
 
-async def require_turn(connection: AsyncConnection, session: Session, seq: int) -> Turn:
+async def require_turn(tx: Transaction, session: Session, seq: int) -> Turn:
     """Return a turn of a session. Raises errors.NotFound if there is none."""
-    turn = await log_queries.get(connection, session.tenant, session.id, seq)
+    turn = await log_queries.get(tx, session.id, seq)
     if turn is None:
         raise errors.NotFound(f"turn not found: {seq} of session '{session.id}'")
     return turn

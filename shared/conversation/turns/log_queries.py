@@ -19,7 +19,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.table import session as session_table
 from shared.conversation.turns.queries import select_turns
@@ -28,6 +27,7 @@ from shared.conversation.turns.turn import Turn, is_read_by_models, searchable_t
 from shared.conversation.turns.turn_range import TurnKey
 from shared.foundation.roles import Role
 from shared.infra.postgres import is_any_of, is_any_turn_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.search.text import indexed_text, tsvector
 
 
@@ -39,58 +39,50 @@ class LogEnd(NamedTuple):
     log_revision: int
 
 
-async def list_end(connection: AsyncConnection, tenant: str, session_id: str, count: int) -> LogEnd:
+async def list_end(tx: Transaction, session_id: str, count: int) -> LogEnd:
     """Return the last `count` turns of a session; one statement, so that turns and counts agree."""
     counts = (session_table.c.turn_count, session_table.c.log_revision)
     is_session = (session_table.c.tenant == turn.c.tenant, session_table.c.id == turn.c.session_id)
-    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id)
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == session_id)
     statement = select(*LOG_COLUMNS, *counts).where(*where, *is_session)
-    rows = (await connection.execute(statement.order_by(turn.c.seq.desc()).limit(count))).mappings().all()
+    rows = (await tx.execute(statement.order_by(turn.c.seq.desc()).limit(count))).mappings().all()
     if not rows:
         return LogEnd([], 0, 0)
     turns = [Turn.from_row(row) for row in reversed(rows)]
     return LogEnd(turns, rows[0]["turn_count"], rows[0]["log_revision"])
 
 
-async def list_page(
-    connection: AsyncConnection, tenant: str, session_id: str, after_seq: int, limit: int
-) -> list[Turn]:
+async def list_page(tx: Transaction, session_id: str, after_seq: int, limit: int) -> list[Turn]:
     """Return the turns of a session with the lowest numbers above `after_seq`, in their order."""
-    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id, turn.c.seq > after_seq)
-    return await select_turns(
-        connection, select(*LOG_COLUMNS).where(*where).order_by(turn.c.seq).limit(limit)
-    )
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == session_id, turn.c.seq > after_seq)
+    return await select_turns(tx, select(*LOG_COLUMNS).where(*where).order_by(turn.c.seq).limit(limit))
 
 
-async def list_page_before(
-    connection: AsyncConnection, tenant: str, session_id: str, before_seq: int, limit: int
-) -> list[Turn]:
+async def list_page_before(tx: Transaction, session_id: str, before_seq: int, limit: int) -> list[Turn]:
     """Return the turns of a session with the highest numbers below `before_seq`, in their order."""
-    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id, turn.c.seq < before_seq)
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == session_id, turn.c.seq < before_seq)
     newest_first = select(*LOG_COLUMNS).where(*where).order_by(turn.c.seq.desc()).limit(limit)
-    return (await select_turns(connection, newest_first))[::-1]
+    return (await select_turns(tx, newest_first))[::-1]
 
 
-async def get(connection: AsyncConnection, tenant: str, session_id: str, seq: int) -> Turn | None:
+async def get(tx: Transaction, session_id: str, seq: int) -> Turn | None:
     """Return a turn, or None."""
-    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id, turn.c.seq == seq)
-    return next(iter(await select_turns(connection, select(*LOG_COLUMNS).where(*where))), None)
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == session_id, turn.c.seq == seq)
+    return next(iter(await select_turns(tx, select(*LOG_COLUMNS).where(*where))), None)
 
 
-async def last_reply(connection: AsyncConnection, tenant: str, session_id: str) -> int | None:
+async def last_reply(tx: Transaction, session_id: str) -> int | None:
     """Return the number of a session's last turn that is not the user's, or None."""
-    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id, turn.c.role != Role.USER)
-    seq: int | None = await connection.scalar(select(func.max(turn.c.seq)).where(*where))
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == session_id, turn.c.role != Role.USER)
+    seq: int | None = await tx.scalar(select(func.max(turn.c.seq)).where(*where))
     return seq
 
 
-async def next_of_user(
-    connection: AsyncConnection, tenant: str, session_id: str, after_seq: int
-) -> int | None:
+async def next_of_user(tx: Transaction, session_id: str, after_seq: int) -> int | None:
     """Return the number of the user's first turn after `after_seq`, or None."""
-    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id, turn.c.role == Role.USER)
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == session_id, turn.c.role == Role.USER)
     statement = select(func.min(turn.c.seq)).where(*where, turn.c.seq > after_seq)
-    seq: int | None = await connection.scalar(statement)
+    seq: int | None = await tx.scalar(statement)
     return seq
 
 
@@ -120,16 +112,14 @@ def received_at_of(
     return select(turn.c.received_at).where(*where).scalar_subquery().correlate_except(turn)
 
 
-async def received_at(connection: AsyncConnection, tenant: str, session_id: str, seq: int) -> datetime | None:
+async def received_at(tx: Transaction, session_id: str, seq: int) -> datetime | None:
     """Return when a turn was received; None if it is not there."""
-    where = (tenant_filter(turn, tenant), turn.c.session_id == session_id, turn.c.seq == seq)
-    moment: datetime | None = await connection.scalar(select(turn.c.received_at).where(*where))
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == session_id, turn.c.seq == seq)
+    moment: datetime | None = await tx.scalar(select(turn.c.received_at).where(*where))
     return moment
 
 
-async def update_turn(
-    connection: AsyncConnection, tenant: str, before: Turn, changes: Mapping[str, Any]
-) -> Turn:
+async def update_turn(tx: Transaction, before: Turn, changes: Mapping[str, Any]) -> Turn:
     """Change fields of a turn of a locked session, as its next version, and return it.
 
     A turn with another text no longer shows what was recalled with the old one.
@@ -141,10 +131,10 @@ async def update_turn(
         search_terms = func.array_to_tsvector(literal(terms, ARRAY(Text)))
         values |= {"search_terms": search_terms, "recalled_lines": [], "recalled_ids": []}
     now = cast(func.extract("epoch", func.clock_timestamp()) * 1_000_000, BigInteger)
-    where = (tenant_filter(turn, tenant), turn.c.session_id == before.session_id, turn.c.seq == before.seq)
+    where = (tenant_filter(turn, tx.tenant), turn.c.session_id == before.session_id, turn.c.seq == before.seq)
     columns = {**values, "edited_at": func.now(), "version": func.greatest(turn.c.version + 1, now)}
     statement = update(turn).where(*where).values(columns).returning(*LOG_COLUMNS)
-    return Turn.from_row((await connection.execute(statement)).mappings().one())
+    return Turn.from_row((await tx.execute(statement)).mappings().one())
 
 
 class Voice(NamedTuple):
@@ -154,42 +144,34 @@ class Voice(NamedTuple):
     speaker: str | None
 
 
-async def list_voices(
-    connection: AsyncConnection, tenant: str, turn_keys: Iterable[TurnKey]
-) -> dict[TurnKey, Voice]:
+async def list_voices(tx: Transaction, turn_keys: Iterable[TurnKey]) -> dict[TurnKey, Voice]:
     """Return who speaks in those of the turns that are stored."""
-    where = (tenant_filter(turn, tenant), is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys))
+    where = (tenant_filter(turn, tx.tenant), is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys))
     columns = (turn.c.session_id, turn.c.seq, turn.c.role, turn.c.speaker)
-    rows = await connection.execute(select(*columns).where(*where))
+    rows = await tx.execute(select(*columns).where(*where))
     return {(row.session_id, row.seq): Voice(Role(row.role), row.speaker) for row in rows}
 
 
-async def list_voices_of(
-    connection: AsyncConnection, tenant: str, session_ids: Collection[str]
-) -> dict[str, set[Voice]]:
+async def list_voices_of(tx: Transaction, session_ids: Collection[str]) -> dict[str, set[Voice]]:
     """Return who speaks in any turn of these sessions, by session id."""
     if not session_ids:
         return {}
-    where = (tenant_filter(turn, tenant), is_any_of(turn.c.session_id, session_ids))
+    where = (tenant_filter(turn, tx.tenant), is_any_of(turn.c.session_id, session_ids))
     columns = (turn.c.session_id, turn.c.role, turn.c.speaker)
     voices: dict[str, set[Voice]] = {}
-    for row in await connection.execute(select(*columns).where(*where).distinct()):
+    for row in await tx.execute(select(*columns).where(*where).distinct()):
         voices.setdefault(row.session_id, set()).add(Voice(Role(row.role), row.speaker))
     return voices
 
 
-async def list_embedding_texts(
-    connection: AsyncConnection, tenant: str, turn_keys: Iterable[tuple[str, int]]
-) -> list[str]:
+async def list_embedding_texts(tx: Transaction, turn_keys: Iterable[tuple[str, int]]) -> list[str]:
     """Return the texts of which turns, given as (session id, seq), were embedded."""
-    where = (tenant_filter(turn, tenant), is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys))
-    rows = await connection.execute(select(turn.c.content, turn.c.speaker).where(*where))
+    where = (tenant_filter(turn, tx.tenant), is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys))
+    rows = await tx.execute(select(turn.c.content, turn.c.speaker).where(*where))
     return [indexed_text.embedding_text(row.content, speaker=row.speaker) for row in rows]
 
 
-async def list_before(
-    connection: AsyncConnection, tenant: str, first_seqs: Mapping[str, int], count: int
-) -> list[Turn]:
+async def list_before(tx: Transaction, first_seqs: Mapping[str, int], count: int) -> list[Turn]:
     """Return up to `count` turns of each session before the turn with this number, by session and number."""
     starts = (
         func.unnest(
@@ -202,7 +184,7 @@ async def list_before(
     before = (
         select(*READ_COLUMNS)
         .where(
-            tenant_filter(turn, tenant),
+            tenant_filter(turn, tx.tenant),
             turn.c.session_id == starts.c.session_id,
             turn.c.seq < starts.c.seq,
         )
@@ -211,5 +193,5 @@ async def list_before(
         .lateral()
     )
     statement = select(before).select_from(starts.join(before, true()))
-    turns = await select_turns(connection, statement)
+    turns = await select_turns(tx, statement)
     return sorted(turns, key=lambda listed: (listed.session_id, listed.seq))

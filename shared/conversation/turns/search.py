@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import index_document, queries
 from shared.conversation.turns.table import turn as turn_table
@@ -15,6 +14,7 @@ from shared.conversation.turns.turn import Turn, turn_key_of
 from shared.foundation import validation
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
 from shared.search.index import filters
@@ -93,8 +93,8 @@ async def search(
     """
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[Turn]:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            return await queries.list_matching(connection, terms, max_rows, *criteria.to_sql(scope))
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            return await queries.list_matching(tx, terms, max_rows, *criteria.to_sql(scope))
 
     async def rank_hits(found: IndexHits) -> tuple[_RankedTurns, int]:
         return await _rank_hits(
@@ -130,16 +130,14 @@ async def _rank_hits(
     hits = {turn_key_of(hit.record_id): (hit.keyword, hit.cosine) for hit in found.hits}
     if not hits:
         return ([], {}), 0
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        turns = _by_key(
-            await queries.list_by_keys(connection, scope.tenant, hits, partial(criteria.to_sql, scope))
-        )
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        turns = _by_key(await queries.list_by_keys(tx, hits, partial(criteria.to_sql, scope)))
         ranker, candidates = _ranking(query, floor), _to_candidates(turns, hits)
         ranker.add(candidates)
         neighbour_turns: dict[TurnKey, Turn] = {}
         if not criteria.has_time:  # which might exclude them
             best = ranker.best(neighbours.MAX_HITS_WITH_NEIGHBOURS)
-            neighbour_turns = await _load_neighbours(connection, scope, best, candidates)
+            neighbour_turns = await _load_neighbours(tx, scope, best, candidates)
     if neighbour_turns:
         ranker.add(_to_candidates(neighbour_turns, {}))
     return (ranker.latest_first(ranker.best()), turns | neighbour_turns), len(turns)
@@ -150,10 +148,7 @@ def _by_key(turns: Sequence[Turn]) -> dict[TurnKey, Turn]:
 
 
 async def _load_neighbours(
-    connection: AsyncConnection,
-    scope: Scope,
-    best: Sequence[ScoredCandidate],
-    candidates: Sequence[Candidate],
+    tx: Transaction, scope: Scope, best: Sequence[ScoredCandidate], candidates: Sequence[Candidate]
 ) -> dict[TurnKey, Turn]:
     """Read the turns next to the best hits.
 
@@ -163,7 +158,7 @@ async def _load_neighbours(
     if not neighbour_keys:
         return {}
     conditions_on = partial(TurnFilters().to_sql, scope)
-    return _by_key(await queries.list_by_keys(connection, scope.tenant, neighbour_keys, conditions_on))
+    return _by_key(await queries.list_by_keys(tx, neighbour_keys, conditions_on))
 
 
 def _ranking(query: str, floor: Floor | None) -> Ranking:

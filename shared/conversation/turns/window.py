@@ -60,8 +60,8 @@ async def read_window(resources: Resources, caller: Caller, session_id: str, cou
     Raises errors.NotFound for a session that the caller may not see.
     """
     settings = resources.settings
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, settings, caller, session_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, settings, caller, session_id)
     count = min(count, settings.window_max_turns)
     try:
         cached_turns = await read_cache(resources, session.tenant, session.id, count)
@@ -93,8 +93,8 @@ async def load_turns(
     if cached_turns is not None and _is_complete(cached_turns, session, count):
         return [cached.turn for cached in cached_turns]
     max_turns = resources.settings.window_max_turns
-    async with resources.postgres.for_tenant(session.tenant) as connection:
-        end = await log_queries.list_end(connection, session.tenant, session.id, max_turns)
+    async with resources.postgres.for_tenant(session.tenant) as tx:
+        end = await log_queries.list_end(tx, session.id, max_turns)
     if cached_turns is not None and end.turns:
         await _rebuild(resources, session, end)
     return end.turns[-count:]

@@ -12,24 +12,18 @@ session empties: when it does, a summary of all its turns becomes due.
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session, SessionKind
 from shared.conversation.turns import queries
 from shared.conversation.turns.turn import Turn
 from shared.foundation.config import Settings
 from shared.infra import language_model
+from shared.infra.transaction import Transaction
 from shared.jobs import summary_jobs
 
 
 async def move(
-    connection: AsyncConnection,
-    settings: Settings,
-    session: Session,
-    new_turns: Sequence[Turn],
-    *,
-    is_activity: bool,
+    tx: Transaction, settings: Settings, session: Session, new_turns: Sequence[Turn], *, is_activity: bool
 ) -> None:
     """Move the window's start of a locked session to which turns were added, if they fill its window.
 
@@ -40,27 +34,27 @@ async def move(
     size, step = settings.context_window_turns, settings.context_window_step
     is_summary_due = session.window_expired and session.turn_count > 0
     if new_turns[-1].seq - start + 1 >= size:  # else there cannot be so many turns
-        seqs = await queries.list_seqs(connection, session, start)
+        seqs = await queries.list_seqs(tx, session, start)
         before = len(seqs) - len(new_turns)
         is_summary_due |= steps_due(len(seqs), size, step) > steps_due(before, size, step)
         start = next_start(seqs, _max_standing(settings), step) or start
     if start != session.window_start:
-        await session_queries.set_window_start(connection, session, start)
+        await session_queries.set_window_start(tx, session, start)
     if not language_model.is_configured(settings):
         return
     if is_summary_due:
-        await summary_jobs.schedule_summary(connection, session.tenant, session.id)
+        await summary_jobs.schedule_summary(tx, session.id)
     # Patrols and subagents rarely go on after that.
     if is_activity and session.kind is SessionKind.SESSION:
         delay = settings.window_ttl + 1
-        await summary_jobs.schedule_window_expiry(connection, session.tenant, session.id, delay)
+        await summary_jobs.schedule_window_expiry(tx, session.id, delay)
 
 
-async def due_start(connection: AsyncConnection, settings: Settings, session: Session) -> int:
+async def due_start(tx: Transaction, settings: Settings, session: Session) -> int:
     """Return where the window of a locked session is to start, as soon as a summary has the turns before."""
     if session.window_expired:
         return session.last_seq + 1
-    seqs = await queries.list_seqs(connection, session, session.window_start)
+    seqs = await queries.list_seqs(tx, session, session.window_start)
     size, step = settings.context_window_turns, settings.context_window_step
     return next_start(seqs, size, step) or session.window_start
 

@@ -4,11 +4,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.verification.graph_changes import Record
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.graph.entity import Entity
 
 CREATED, WIDENED, INVALIDATED = "created", "widened", "invalidated"
@@ -31,7 +30,7 @@ class AppliedGraph:
 class GraphPass:
     """One pass of a run, in the transaction that applies it."""
 
-    connection: AsyncConnection
+    tx: Transaction
     scope: Scope
     run_id: str
     name: str

@@ -7,8 +7,6 @@ replaced, for undo.
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.graph import merge, queries
 from shared.dreams.graph.applied_graph import (
     CREATED,
@@ -22,26 +20,25 @@ from shared.dreams.verification.graph_changes import Expiry, ExtractedEntity, Ex
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle import closed_facts
 from shared.memory.graph import entity_queries, merged, review_queries, save, tombstones, triple_queries
 from shared.memory.graph.triple import Triple
 
 
-async def apply(
-    connection: AsyncConnection, scope: Scope, run_id: str, name: str, changes: GraphChanges
-) -> AppliedGraph:
+async def apply(tx: Transaction, scope: Scope, run_id: str, name: str, changes: GraphChanges) -> AppliedGraph:
     """Apply the changes of a pass, record them, and return them."""
     applied = AppliedGraph()
-    pass_ = GraphPass(connection, scope, run_id, name, applied)
+    pass_ = GraphPass(tx, scope, run_id, name, applied)
     await _draw(pass_, changes)
     for item in changes.merges:
         await merge.merge(pass_, item)
     for expiry in changes.expiries:
         await _expire(pass_, expiry)
     await _close_facts(pass_, changes)
-    await queries.insert_changes(connection, applied.diff)
-    await queries.save_extracted(connection, scope.tenant, changes.extracted)
-    await review_queries.mark_reviewed(connection, scope.tenant, changes.reviewed)
+    await queries.insert_changes(tx, applied.diff)
+    await queries.save_extracted(tx, changes.extracted)
+    await review_queries.mark_reviewed(tx, changes.reviewed)
     return applied
 
 
@@ -66,7 +63,7 @@ async def _close_facts(pass_: GraphPass, changes: GraphChanges) -> None:
     named = None if changes.closes_facts else [*changes.closed_memories, *changes.extracted]
     if named == []:
         return
-    closed = await closed_facts.invalidate(pass_.connection, pass_.scope, named, keeps=True)
+    closed = await closed_facts.invalidate(pass_.tx, pass_.scope, named, keeps=True)
     for fact in closed:
         after = {"memory_ids": fact.memory_ids}
         reason = closed_facts.MEMORY_CLOSED
@@ -77,7 +74,7 @@ async def _known_names(pass_: GraphPass, changes: GraphChanges) -> dict[str, lis
     """Return all names of the entities that the proposed triples name, by the names given."""
     drafts = [item.draft for item in changes.triples]
     named = {name for draft in drafts for name in (draft.subject, draft.object) if name is not None}
-    return await tombstones.known_names(pass_.connection, pass_.scope, named)
+    return await tombstones.known_names(pass_.tx, pass_.scope, named)
 
 
 async def _deleted(
@@ -89,7 +86,7 @@ async def _deleted(
         proposed |= {(name,) for name in (item.draft.name, *item.draft.aliases)}
     if not proposed:
         return set()
-    return await tombstones.find_deleted(pass_.connection, pass_.scope, proposed)
+    return await tombstones.find_deleted(pass_.tx, pass_.scope, proposed)
 
 
 def _words_of(triple: ExtractedTriple, known: Mapping[str, Sequence[str]]) -> set[tombstones.Words]:
@@ -99,14 +96,14 @@ def _words_of(triple: ExtractedTriple, known: Mapping[str, Sequence[str]]) -> se
 
 
 async def _apply_entity(pass_: GraphPass, extracted: ExtractedEntity) -> None:
-    connection, scope = pass_.connection, pass_.scope
-    draft, before = await merged.lock_named(connection, scope, extracted.draft)
+    tx, scope = pass_.tx, pass_.scope
+    draft, before = await merged.lock_named(tx, scope, extracted.draft)
     try:
-        after = await save.upsert_entity(connection, scope, draft, derived=True)
+        after = await save.upsert_entity(tx, scope, draft, derived=True)
     except errors.LimitReached:
         pass_.skip(RejectionCode.TOO_MANY_LABELS, "entity")
         return
-    await triple_queries.add_sources(connection, scope.tenant, {"entity_id": after.id}, extracted.sources)
+    await triple_queries.add_sources(tx, {"entity_id": after.id}, extracted.sources)
     if before is None:
         pass_.note(CREATED, "entity", after.id)
     elif after != before:
@@ -114,15 +111,15 @@ async def _apply_entity(pass_: GraphPass, extracted: ExtractedEntity) -> None:
 
 
 async def _apply_triple(pass_: GraphPass, extracted: ExtractedTriple) -> None:
-    connection, scope, draft = pass_.connection, pass_.scope, extracted.draft
-    known = await entity_queries.resolve_names(connection, scope, [draft.subject, draft.object or ""])
-    ends = await save.resolve_ends(connection, scope, draft, derived=True)
+    tx, scope, draft = pass_.tx, pass_.scope, extracted.draft
+    known = await entity_queries.resolve_names(tx, scope, [draft.subject, draft.object or ""])
+    ends = await save.resolve_ends(tx, scope, draft, derived=True)
     for entity_id in set(ends.ids) - set(known.values()):
         pass_.note(CREATED, "entity", entity_id)
         record = {"entity_id": entity_id}
-        await triple_queries.add_sources(connection, scope.tenant, record, extracted.sources)
-    before = await _find_open(connection, scope, extracted, ends)
-    after = await save.write_triple(connection, scope, draft, ends, extracted.sources, derived=True)
+        await triple_queries.add_sources(tx, record, extracted.sources)
+    before = await _find_open(tx, scope, extracted, ends)
+    after = await save.write_triple(tx, scope, draft, ends, extracted.sources, derived=True)
     if before is None:
         pass_.note(CREATED, "triple", after.id)
     elif before.confidence != after.confidence:
@@ -131,28 +128,28 @@ async def _apply_triple(pass_: GraphPass, extracted: ExtractedTriple) -> None:
 
 
 async def _find_open(
-    connection: AsyncConnection, scope: Scope, extracted: ExtractedTriple, ends: save.Ends
+    tx: Transaction, scope: Scope, extracted: ExtractedTriple, ends: save.Ends
 ) -> Triple | None:
     draft = extracted.draft
     key = triple_queries.object_key(ends.object_id, draft.literal)
-    same = await triple_queries.list_same(connection, scope, ends.subject_id, draft.predicate, key)
+    same = await triple_queries.list_same(tx, scope, ends.subject_id, draft.predicate, key)
     return next((item for item in same if item.invalid_at is None and item.expired_at is None), None)
 
 
 async def _expire(pass_: GraphPass, expiry: Expiry) -> None:
     """Invalidate what is still as it was: whoever has changed or restored it meanwhile wants it."""
-    connection, tenant = pass_.connection, pass_.scope.tenant
+    tx = pass_.tx
     if expiry.record == "triple":
         ids = [expiry.id, *([] if expiry.other_id is None else [expiry.other_id])]
-        locked = await triple_queries.lock(connection, tenant, ids)
+        locked = await triple_queries.lock(tx, ids)
         if any(id_ not in locked or locked[id_].expired_at is not None for id_ in ids):
             return
         if locked[expiry.id].is_kept:
             return
-        await triple_queries.invalidate(connection, tenant, expiry.id, expiry.at, expiry.reason)
+        await triple_queries.invalidate(tx, expiry.id, expiry.at, expiry.reason)
     else:
-        entity = await entity_queries.get(connection, tenant, expiry.id, lock=True)
+        entity = await entity_queries.get(tx, expiry.id, lock=True)
         if entity is None or entity.expired_at is not None or entity.is_kept:
             return
-        await entity_queries.expire(connection, entity, expiry.reason)
+        await entity_queries.expire(tx, entity, expiry.reason)
     pass_.note(INVALIDATED, expiry.record, expiry.id, reason=expiry.reason)

@@ -23,14 +23,14 @@ MAX_TRIPLES = 200
 
 async def merge(pass_: GraphPass, item: EntityMerge) -> None:
     """Merge two entities, unless one of them was changed meanwhile or others than this scope build on it."""
-    connection, scope = pass_.connection, pass_.scope
+    tx, scope = pass_.tx, pass_.scope
     ids = [item.kept_id, item.dropped_id]
-    locked = {id_: await entity_queries.get(connection, scope.tenant, id_, lock=True) for id_ in sorted(ids)}
+    locked = {id_: await entity_queries.get(tx, id_, lock=True) for id_ in sorted(ids)}
     kept, dropped = (locked[id_] for id_ in ids)
     if kept is None or dropped is None or not (_is_free(pass_, kept) and _is_free(pass_, dropped)):
         pass_.skip(RejectionCode.CHANGED_MEANWHILE, "merge", *ids)
         return
-    triples = await review_queries.lock_live_of(connection, scope.tenant, dropped.id, MAX_TRIPLES + 1)
+    triples = await review_queries.lock_live_of(tx, dropped.id, MAX_TRIPLES + 1)
     if len(triples) > MAX_TRIPLES:
         pass_.skip(RejectionCode.OVER_QUOTA, "merge", *ids)
     elif any(triple.scope != scope for triple in triples):
@@ -38,7 +38,7 @@ async def merge(pass_: GraphPass, item: EntityMerge) -> None:
     elif await _widen(pass_, kept, dropped):
         for triple in triples:
             await _move(pass_, triple, kept, dropped)
-        await entity_queries.expire(connection, dropped, MERGED)
+        await entity_queries.expire(tx, dropped, MERGED)
         pass_.note(INVALIDATED, "entity", dropped.id, reason=MERGED)
     else:
         pass_.skip(RejectionCode.TOO_MANY_LABELS, "merge", *ids)
@@ -50,7 +50,7 @@ def _is_free(pass_: GraphPass, entity: Entity) -> bool:
 
 async def _widen(pass_: GraphPass, kept: Entity, dropped: Entity) -> bool:
     """Give an entity the names, the metadata and the sources of another; return whether it can have them."""
-    connection = pass_.connection
+    tx = pass_.tx
     draft = EntityDraft(
         name=kept.name,
         type=dropped.type if kept.type is EntityType.TOPIC else None,
@@ -58,12 +58,10 @@ async def _widen(pass_: GraphPass, kept: Entity, dropped: Entity) -> bool:
         metadata=dropped.metadata | kept.metadata,
     )
     try:
-        after = await save.upsert_entity(
-            connection, pass_.scope, draft, derived=dropped.is_derived, revives=False
-        )
+        after = await save.upsert_entity(tx, pass_.scope, draft, derived=dropped.is_derived, revives=False)
     except errors.LimitReached:
         return False
-    sources = await review_queries.list_sources(connection, pass_.scope.tenant, dropped.id)
+    sources = await review_queries.list_sources(tx, dropped.id)
     added = await _add_sources(pass_, {"entity_id": kept.id}, sources)
     pass_.note(
         WIDENED, "entity", kept.id, reason=MERGED, before=state_of(kept), after=state_of(after) | added
@@ -76,18 +74,18 @@ async def _move(pass_: GraphPass, triple: Triple, kept: Entity, dropped: Entity)
 
     What would connect the kept entity with itself says nothing but that the two are one.
     """
-    connection, tenant = pass_.connection, pass_.scope.tenant
+    tx = pass_.tx
     subject_id, object_id = (
         kept.id if id_ == dropped.id else id_ for id_ in (triple.subject_id, triple.object_id)
     )
     if subject_id != object_id or triple.subject_id == triple.object_id:
         await _copy(pass_, triple, Ends(subject_id or kept.id, object_id))
-    await triple_queries.expire(connection, tenant, triple.id, MERGED)
+    await triple_queries.expire(tx, triple.id, MERGED)
     pass_.note(INVALIDATED, "triple", triple.id, reason=MERGED)
 
 
 async def _copy(pass_: GraphPass, triple: Triple, ends: Ends) -> None:
-    connection, scope = pass_.connection, pass_.scope
+    tx, scope = pass_.tx, pass_.scope
     literal = triple.object if triple.object_id is None else None
     draft = TripleDraft(
         subject=triple.subject,
@@ -100,9 +98,9 @@ async def _copy(pass_: GraphPass, triple: Triple, ends: Ends) -> None:
         invalid_at=triple.invalid_at,
     )
     key = triple_queries.object_key(ends.object_id, literal)
-    same = await triple_queries.list_same(connection, scope, ends.subject_id, triple.predicate, key)
+    same = await triple_queries.list_same(tx, scope, ends.subject_id, triple.predicate, key)
     # Derived, so that undo removes it; a caller who says it too makes it their own.
-    after = await save.write_triple(connection, scope, draft, ends, [], derived=True)
+    after = await save.write_triple(tx, scope, draft, ends, [], derived=True)
     added = await _add_sources(pass_, {"triple_id": after.id}, triple.sources)
     state = {"confidence": after.confidence} | added
     before = next((item for item in same if item.id == after.id), None)
@@ -117,5 +115,5 @@ async def _add_sources(
     pass_: GraphPass, record: dict[str, str], sources: Sequence[TripleSource]
 ) -> dict[str, Any]:
     """Add sources to a record, and return those that it did not have as part of its state."""
-    added = await triple_queries.add_sources(pass_.connection, pass_.scope.tenant, record, sources)
+    added = await triple_queries.add_sources(pass_.tx, record, sources)
     return {"added_sources": [source.model_dump() for source in added]} if added else {}

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.graph.applied_graph import CREATED, WIDENED, state_of
+from shared.infra.transaction import Transaction
 from shared.lifecycle import delete_graph
 from shared.memory.graph import entity_queries, source_queries, triple_queries
 from shared.memory.graph.entity import MERGED, Entity
@@ -37,9 +36,7 @@ class UndoneGraph:
     kept: dict[str, str] = field(default_factory=dict)
 
 
-async def undo(
-    connection: AsyncConnection, tenant: str, changes: Sequence[Change], closed_ids: Collection[str] = ()
-) -> UndoneGraph:
+async def undo(tx: Transaction, changes: Sequence[Change], closed_ids: Collection[str] = ()) -> UndoneGraph:
     """Undo the changes of a run, given in the order in which they were made.
 
     `closed_ids` are memories that the run has closed and that stay so: what they say does not hold.
@@ -50,99 +47,89 @@ async def undo(
         if not set(closed_ids).isdisjoint(after.get("memory_ids", ())):
             undone.kept[change["record_id"]] = _CLOSED
         elif change["record"] == "triple":
-            await _undo_triple(connection, tenant, change, undone)
+            await _undo_triple(tx, change, undone)
         else:
-            await _undo_entity(connection, tenant, change, undone)
+            await _undo_entity(tx, change, undone)
     return undone
 
 
-async def _undo_triple(connection: AsyncConnection, tenant: str, change: Change, undone: UndoneGraph) -> None:
-    triple = (await triple_queries.lock(connection, tenant, [change["record_id"]])).get(change["record_id"])
+async def _undo_triple(tx: Transaction, change: Change, undone: UndoneGraph) -> None:
+    triple = (await triple_queries.lock(tx, [change["record_id"]])).get(change["record_id"])
     if triple is None:
         undone.kept[change["record_id"]] = _DELETED
     elif change["action"] == CREATED:
-        await _remove_triple(connection, triple, change, undone)
+        await _remove_triple(tx, triple, change, undone)
     elif change["action"] == WIDENED:
-        await _narrow_triple(connection, triple, change, undone)
+        await _narrow_triple(tx, triple, change, undone)
     else:
-        await _restore_triple(connection, triple, undone)
+        await _restore_triple(tx, triple, undone)
 
 
-async def _remove_triple(
-    connection: AsyncConnection, triple: Triple, change: Change, undone: UndoneGraph
-) -> None:
+async def _remove_triple(tx: Transaction, triple: Triple, change: Change, undone: UndoneGraph) -> None:
     if not triple.is_derived:
         undone.kept[triple.id] = _CHANGED
         return
     # What came from a merged entity was said of that one, and of this one it may be said yet.
-    await delete_graph.delete_triple_rows(connection, triple, entombs=change["reason"] != MERGED)
+    await delete_graph.delete_triple_rows(tx, triple, entombs=change["reason"] != MERGED)
     undone.removed.append(triple.id)
 
 
-async def _narrow_triple(
-    connection: AsyncConnection, triple: Triple, change: Change, undone: UndoneGraph
-) -> None:
+async def _narrow_triple(tx: Transaction, triple: Triple, change: Change, undone: UndoneGraph) -> None:
     if change["before"] is None or triple.confidence != change["after"]["confidence"]:
         undone.kept[triple.id] = _CHANGED
         return
-    await triple_queries.update_columns(connection, triple.tenant, triple.id, change["before"])
-    await _take_sources(connection, triple.tenant, {"triple_id": triple.id}, change)
+    await triple_queries.update_columns(tx, triple.id, change["before"])
+    await _take_sources(tx, {"triple_id": triple.id}, change)
     undone.narrowed.append(triple.id)
 
 
-async def _restore_triple(connection: AsyncConnection, triple: Triple, undone: UndoneGraph) -> None:
+async def _restore_triple(tx: Transaction, triple: Triple, undone: UndoneGraph) -> None:
     if triple.expired_at is None:
         undone.kept[triple.id] = _CHANGED
         return
-    if await triple_queries.has_open_double(connection, triple):
+    if await triple_queries.has_open_double(tx, triple):
         undone.kept[triple.id] = _SAID
         return
-    await triple_queries.restore(connection, triple.tenant, triple.id)
+    await triple_queries.restore(tx, triple.id)
     undone.restored.append(triple.id)
 
 
-async def _undo_entity(connection: AsyncConnection, tenant: str, change: Change, undone: UndoneGraph) -> None:
-    entity = await entity_queries.get(connection, tenant, change["record_id"], lock=True)
+async def _undo_entity(tx: Transaction, change: Change, undone: UndoneGraph) -> None:
+    entity = await entity_queries.get(tx, change["record_id"], lock=True)
     if entity is None:
         undone.kept[change["record_id"]] = _DELETED
     elif change["action"] == CREATED:
-        await _remove_entity(connection, entity, undone)
+        await _remove_entity(tx, entity, undone)
     elif change["action"] == WIDENED:
-        await _narrow_entity(connection, entity, change, undone)
+        await _narrow_entity(tx, entity, change, undone)
     elif entity.expired_at is None:
         undone.kept[entity.id] = _CHANGED
     else:
-        await entity_queries.replace(
-            connection, entity, {"expired_at": None, "reason": None, "is_kept": True}
-        )
+        await entity_queries.replace(tx, entity, {"expired_at": None, "reason": None, "is_kept": True})
         undone.restored.append(entity.id)
 
 
-async def _remove_entity(connection: AsyncConnection, entity: Entity, undone: UndoneGraph) -> None:
-    if not entity.is_derived or await triple_queries.lock_of_entities(connection, entity.tenant, [entity.id]):
+async def _remove_entity(tx: Transaction, entity: Entity, undone: UndoneGraph) -> None:
+    if not entity.is_derived or await triple_queries.lock_of_entities(tx, [entity.id]):
         undone.kept[entity.id] = _NAMED
         return
-    await delete_graph.delete_entity_rows(connection, entity)
+    await delete_graph.delete_entity_rows(tx, entity)
     undone.removed.append(entity.id)
 
 
-async def _narrow_entity(
-    connection: AsyncConnection, entity: Entity, change: Change, undone: UndoneGraph
-) -> None:
+async def _narrow_entity(tx: Transaction, entity: Entity, change: Change, undone: UndoneGraph) -> None:
     before, after = change["before"], change["after"]
     present = state_of(entity)
     if before is None or any(after.get(name, present[name]) != present[name] for name in _COMPARED):
         undone.kept[entity.id] = _CHANGED
         return
     expired_at = before["expired_at"] and datetime.fromisoformat(before["expired_at"])
-    await entity_queries.replace(connection, entity, before | {"expired_at": expired_at})
-    await _take_sources(connection, entity.tenant, {"entity_id": entity.id}, change)
+    await entity_queries.replace(tx, entity, before | {"expired_at": expired_at})
+    await _take_sources(tx, {"entity_id": entity.id}, change)
     undone.narrowed.append(entity.id)
 
 
-async def _take_sources(
-    connection: AsyncConnection, tenant: str, record: dict[str, str], change: Change
-) -> None:
+async def _take_sources(tx: Transaction, record: dict[str, str], change: Change) -> None:
     """Take back the sources that a change has added."""
     added = [TripleSource(**source) for source in change["after"].get("added_sources", ())]
-    await source_queries.delete_sources(connection, tenant, record, added)
+    await source_queries.delete_sources(tx, record, added)

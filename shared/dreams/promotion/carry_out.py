@@ -6,9 +6,6 @@ marked as promoted in the same transaction that stores its text, so that it may 
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.scratchpad import queries as scratchpad_queries
 from shared.conversation.scratchpad.snippet import Snippet
@@ -19,65 +16,45 @@ from shared.dreams.promotion.examine import Judgements, examine
 from shared.dreams.promotion.promotion import Promotion, PromotionResult, PromotionTarget, SnippetOutcome
 from shared.dreams.promotion.targets import Stored, StoredSnippets
 from shared.foundation.config import Settings
+from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
-from shared.jobs.job import Job
 from shared.memory.business_context import queries as business_queries
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import save
-from shared.memory.longterm.memory import Memory
-from shared.memory.preferences import index_document as preference_document
-from shared.memory.preferences.preference import Preference
-from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _IS_STORED = frozenset({SnippetOutcome.PROMOTED, SnippetOutcome.REINFORCED})
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedOut:
-    """A promotion that is done, the records that it made or changed, and their index jobs."""
-
-    promotion: Promotion
-    memories: Sequence[Memory]
-    preferences: Sequence[Preference]
-    jobs: Sequence[Job]
-
-    async def index(self, resources: Resources) -> None:
-        """Write the records through to the index, after the commit."""
-        documents = [memory_document.document(memory) for memory in self.memories]
-        documents += preference_document.documents(self.preferences)
-        await resources.index_writer.write_through(documents, self.jobs)
-
-
-async def lock_target(connection: AsyncConnection, tenant: str, target: PromotionTarget) -> None:
+async def lock_target(tx: Transaction, target: PromotionTarget) -> None:
     """Lock the business context, if it is where the snippets go. This lock comes before the session's."""
     if target is PromotionTarget.BUSINESS_CONTEXT:
-        await business_queries.lock(connection, tenant)
+        await business_queries.lock(tx)
 
 
 async def carry_out(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
     settings: Settings,
     session: Session,
     promotion: Promotion,
     snippets: Sequence[Snippet],
     judgements: Judgements,
-) -> CarriedOut:
+) -> Promotion:
     """Examine snippets of a locked session, and promote those that qualify."""
-    scores = await examine(connection, session.scope, promotion, snippets, judgements)
+    scores = await examine(tx, session.scope, promotion, snippets, judgements)
     chosen = [snippet for snippet in snippets if criteria.qualifies(scores[snippet.id])]
     stored = StoredSnippets()
     if chosen and promotion.target is PromotionTarget.BUSINESS_CONTEXT:
         reasons = {snippet.id: _reason(scores[snippet.id]) for snippet in chosen}
-        stored = await targets.add_lines(connection, session, chosen, reasons)
+        stored = await targets.add_lines(tx, session, chosen, reasons)
     elif chosen:
-        stored = await targets.save_memories(connection, settings, session, promotion, chosen)
+        stored = await targets.save_memories(tx, settings, session, promotion, chosen)
     promoted_ids = [id_ for id_, outcome in stored.by_id.items() if outcome.outcome in _IS_STORED]
-    await scratchpad_queries.mark_promoted(connection, session.tenant, session.id, promoted_ids)
+    await scratchpad_queries.mark_promoted(tx, session.id, promoted_ids)
     results = [_result(snippet, scores[snippet.id], stored.by_id.get(snippet.id)) for snippet in snippets]
-    done = await queries.finish(connection, promotion, results)
-    await fleet_counters.increment(connection, "promotions", Counter(result.outcome for result in results))
-    jobs = await save.enqueue_jobs(connection, session.tenant, stored.memories)
-    return CarriedOut(done, stored.memories, stored.preferences, [*jobs, *stored.preference_jobs])
+    done = await queries.finish(tx, promotion, results)
+    await fleet_counters.increment(tx, "promotions", Counter(result.outcome for result in results))
+    await save.index(tx, stored.memories)
+    return done
 
 
 def _reason(scores: Scores) -> str:

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.dreams.promotion import criteria
 from shared.dreams.promotion.criteria import NOT_JUDGED, Criterion, Score, Scores
 from shared.dreams.promotion.promotion import Promotion, PromotionTarget, PromotionTrigger
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.business_context import queries as business_queries
 from shared.memory.business_context.part import parts_of, text_of
 from shared.memory.longterm import hit_queries
@@ -34,21 +33,15 @@ class Judgements:
 
 
 async def examine(
-    connection: AsyncConnection,
-    scope: Scope,
-    promotion: Promotion,
-    snippets: Sequence[Snippet],
-    judgements: Judgements,
+    tx: Transaction, scope: Scope, promotion: Promotion, snippets: Sequence[Snippet], judgements: Judgements
 ) -> dict[str, Scores]:
     """Return the scores of each snippet by its id."""
-    lines = (
-        await _lines(connection, scope.tenant) if promotion.target is PromotionTarget.BUSINESS_CONTEXT else []
-    )
+    lines = await _lines(tx) if promotion.target is PromotionTarget.BUSINESS_CONTEXT else []
     return {
         snippet.id: {
             Criterion.SALIENCE: judgements.of(snippet),
             Criterion.SURPRISAL: criteria.surprisal(
-                snippet.content, [*lines, *await _known(connection, scope, snippet.content)]
+                snippet.content, [*lines, *await _known(tx, scope, snippet.content)]
             ),
             Criterion.FREQUENCY: criteria.frequency(snippet.count),
             Criterion.EXPLICIT: criteria.explicit(_reason(promotion)),
@@ -61,13 +54,13 @@ def _reason(promotion: Promotion) -> str | None:
     return promotion.reason or _ASKED_FOR if promotion.trigger is PromotionTrigger.EXPLICIT else None
 
 
-async def _known(connection: AsyncConnection, scope: Scope, content: str) -> list[frozenset[str]]:
+async def _known(tx: Transaction, scope: Scope, content: str) -> list[frozenset[str]]:
     """Return the words of the memories that the scope sees and that have most words of a text."""
     terms = tokenize_query(content)
-    rows = await hit_queries.list_matching(connection, scope, MemoryFilters(), terms, _MAX_KNOWN)
+    rows = await hit_queries.list_matching(tx, scope, MemoryFilters(), terms, _MAX_KNOWN)
     return [frozenset(tokenize(row["content"])) for row in rows]
 
 
-async def _lines(connection: AsyncConnection, tenant: str) -> list[frozenset[str]]:
-    parts = parts_of(await business_queries.list_rows(connection, tenant))
+async def _lines(tx: Transaction) -> list[frozenset[str]]:
+    parts = parts_of(await business_queries.list_rows(tx))
     return [frozenset(tokenize(line)) for line in text_of(parts).splitlines()]

@@ -4,25 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad import queries as scratchpad_queries
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.dreams.promotion import queries
-from shared.dreams.promotion.carry_out import CarriedOut, carry_out, lock_target
+from shared.dreams.promotion.carry_out import carry_out, lock_target
 from shared.dreams.promotion.examine import Judgements
 from shared.dreams.promotion.promotion import Promotion, PromotionTarget, PromotionTrigger, default_target
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller
-from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.memory.business_context import write as business_write
-from shared.memory.longterm import index_document
+from shared.memory.longterm import save
 from shared.platform.auth import rights
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 MAX_REASON = 1000
 JsonObject = dict[str, Any]
@@ -59,39 +58,28 @@ async def promote(
     Raises errors.NotFound for a session or snippet that is not there, and errors.Forbidden if a bound key
     is to write business context, which the whole tenant reads.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as idempotent_request,
-    ):
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as idempotent_request:
         stored: JsonObject | None = idempotent_request.stored
-        if stored is None:
-            session = await _lock_session(connection, resources, caller, session_id, request.target)
-            carried_out = await _promote(connection, resources, caller, session, request)
-            await session_queries.renew_expiry(connection, session)
-            response = carried_out.promotion.model_dump(mode="json")
-            await idempotent_request.store(response, record_ids=[session.id], user_id=session.user_id)
-    if stored is not None:
-        memory_ids = [result["memory_id"] for result in stored["results"] if result["memory_id"]]
-        await resources.index_writer.write_through_unindexed(
-            caller.tenant, RecordKind.MEMORY, memory_ids, index_document.load_documents
-        )
-        return stored
-    await carried_out.index(resources)
-    return response
+        if stored is not None:
+            memory_ids = [result["memory_id"] for result in stored["results"] if result["memory_id"]]
+            save.index_repeated(tx, memory_ids)
+            return stored
+        session = await _lock_session(tx, resources, caller, session_id, request.target)
+        promotion = await _promote(tx, resources, caller, session, request)
+        await session_queries.renew_expiry(tx, session)
+        response = promotion.model_dump(mode="json")
+        await idempotent_request.store(response, record_ids=[session.id], user_id=session.user_id)
+        return response
 
 
 async def _lock_session(
-    connection: AsyncConnection,
-    resources: Resources,
-    caller: Caller,
-    session_id: str,
-    target: PromotionTarget | None,
+    tx: Transaction, resources: Resources, caller: Caller, session_id: str, target: PromotionTarget | None
 ) -> Session:
     """Lock what a promotion writes: the business context, if that is its target, and then the session."""
     settings = resources.settings
-    session = await get_session(connection, settings, caller, session_id)
-    await lock_target(connection, session.tenant, target_of(caller, session, target))
-    return await get_session(connection, settings, caller, session_id, lock=True)
+    session = await get_session(tx, settings, caller, session_id)
+    await lock_target(tx, target_of(caller, session, target))
+    return await get_session(tx, settings, caller, session_id, lock=True)
 
 
 def target_of(caller: Caller, session: Session, target: PromotionTarget | None) -> PromotionTarget:
@@ -103,15 +91,15 @@ def target_of(caller: Caller, session: Session, target: PromotionTarget | None) 
 
 
 async def _promote(
-    connection: AsyncConnection, resources: Resources, caller: Caller, session: Session, request: Request
-) -> CarriedOut:
-    snippets = await scratchpad_queries.list_snippets(connection, session.tenant, session.id)
+    tx: RecordTransaction, resources: Resources, caller: Caller, session: Session, request: Request
+) -> Promotion:
+    snippets = await scratchpad_queries.list_snippets(tx, session.id)
     named = _named(snippets, request.ids)
     target = target_of(caller, session, request.target)
     promotion: Promotion = await queries.add(
-        connection, session, caller.key_id, PromotionTrigger.EXPLICIT, target, reason=request.reason
+        tx, session, caller.key_id, PromotionTrigger.EXPLICIT, target, reason=request.reason
     )
-    return await carry_out(connection, resources.settings, session, promotion, named, _NOT_ASKED)
+    return await carry_out(tx, resources.settings, session, promotion, named, _NOT_ASKED)
 
 
 def _named(snippets: Sequence[Snippet], ids: Sequence[str] | None) -> list[Snippet]:

@@ -5,7 +5,6 @@ from datetime import datetime
 
 import uuid_utils
 from sqlalchemy import func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.session import Session
 from shared.dreams.promotion.promotion import (
@@ -17,10 +16,11 @@ from shared.dreams.promotion.promotion import (
 )
 from shared.dreams.promotion.table import promotion as promotion_table
 from shared.infra.postgres import keyset_after, tenant_filter
+from shared.infra.transaction import Transaction
 
 
 async def add(
-    connection: AsyncConnection,
+    tx: Transaction,
     session: Session,
     actor: str,
     trigger: PromotionTrigger,
@@ -42,19 +42,17 @@ async def add(
         "state": PromotionState.PENDING,
     }
     statement = insert(promotion_table).values(values).returning(promotion_table)
-    return Promotion.from_row((await connection.execute(statement)).mappings().one())
+    return Promotion.from_row((await tx.execute(statement)).mappings().one())
 
 
-async def find(connection: AsyncConnection, tenant: str, promotion_id: str) -> Promotion | None:
+async def find(tx: Transaction, promotion_id: str) -> Promotion | None:
     """Return a promotion, or None."""
-    where = (tenant_filter(promotion_table, tenant), promotion_table.c.id == promotion_id)
-    row = (await connection.execute(select(promotion_table).where(*where))).mappings().one_or_none()
+    where = (tenant_filter(promotion_table, tx.tenant), promotion_table.c.id == promotion_id)
+    row = (await tx.execute(select(promotion_table).where(*where))).mappings().one_or_none()
     return None if row is None else Promotion.from_row(row)
 
 
-async def finish(
-    connection: AsyncConnection, promotion: Promotion, results: Sequence[PromotionResult]
-) -> Promotion:
+async def finish(tx: Transaction, promotion: Promotion, results: Sequence[PromotionResult]) -> Promotion:
     """Store what became of the snippets."""
     where = (tenant_filter(promotion_table, promotion.tenant), promotion_table.c.id == promotion.id)
     values = {
@@ -63,11 +61,11 @@ async def finish(
         "finished_at": func.now(),
     }
     statement = update(promotion_table).where(*where).values(values).returning(promotion_table)
-    return Promotion.from_row((await connection.execute(statement)).mappings().one())
+    return Promotion.from_row((await tx.execute(statement)).mappings().one())
 
 
 async def list_page(
-    connection: AsyncConnection, session: Session, limit: int, after: tuple[datetime, str] | None
+    tx: Transaction, session: Session, limit: int, after: tuple[datetime, str] | None
 ) -> list[Promotion]:
     """Return the promotions of a session, newest first, from the position (created_at, id) `after` on."""
     conditions = [
@@ -80,4 +78,4 @@ async def list_page(
         conditions.append(keyset_after(*keys))
     newest_first = (promotion_table.c.created_at.desc(), promotion_table.c.id)
     statement = select(promotion_table).where(*conditions).order_by(*newest_first).limit(limit)
-    return [Promotion.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Promotion.from_row(row) for row in (await tx.execute(statement)).mappings()]

@@ -16,6 +16,6 @@ async def list_promotions(
 
     Raises errors.NotFound for a session that the caller may not see.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, session_id)
-        return await queries.list_page(connection, session, limit, after)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, session_id)
+        return await queries.list_page(tx, session, limit, after)

@@ -8,13 +8,11 @@ acknowledged is never without its promotion. Where a language model judges them,
 one, the request does it right after its commit; if it can't, a worker does it a few seconds later.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from shared.conversation.observations import add, index_document
+from shared.conversation.observations import add
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
 from shared.conversation.sessions.open import get_session
@@ -22,13 +20,13 @@ from shared.conversation.sessions.session import Session
 from shared.dreams.promotion import due, queries
 from shared.dreams.promotion.promote import target_of
 from shared.dreams.promotion.promotion import Promotion, PromotionTrigger
-from shared.foundation import errors, stages, validation
+from shared.foundation import stages, validation
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from shared.search.index.writer import WRITE_THROUGH_SECONDS
 
 MAX_TITLE = 256
@@ -61,33 +59,21 @@ async def save_report(
     Raises errors.NotFound for a session that the caller may not see.
     """
     observation_draft = draft.observation()
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
-    ):
-        stored: JsonObject | None = request.stored
-        if stored is None:
-            session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-            report, index_jobs = await add.insert(connection, session, observation_draft)
-            promotion = await queries.add(
-                connection,
-                session,
-                caller.key_id,
-                PromotionTrigger.REPORT,
-                target_of(caller, session, None),
-                report_id=report.id,
-            )
-            job = await _enqueue(connection, resources, promotion)
-            response = _to_json(session, report, promotion)
-            await request.store(response, record_ids=[session.id], user_id=session.user_id)
-    if stored is not None:
-        await resources.index_writer.write_through_unindexed(
-            caller.tenant, RecordKind.OBSERVATION, [stored["id"]], observation_queries.load_documents
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
+        if request.stored is not None:
+            load = observation_queries.load_documents
+            tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], load)
+            return dict(request.stored)
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        target = target_of(caller, session, None)
+        report = await add.insert(tx, session, observation_draft)
+        promotion = await queries.add(
+            tx, session, caller.key_id, PromotionTrigger.REPORT, target, report_id=report.id
         )
-        return stored
-    await resources.index_writer.write_through([index_document.document(report)], index_jobs)
-    await _begin(resources, job)
-    return response
+        await _begin(tx, resources, promotion)
+        response = _to_json(session, report, promotion)
+        await request.store(response, record_ids=[session.id], user_id=session.user_id)
+        return response
 
 
 def _to_json(session: Session, report: Observation, promotion: Promotion) -> JsonObject:
@@ -96,20 +82,14 @@ def _to_json(session: Session, report: Observation, promotion: Promotion) -> Jso
     return {"title": title, "session_id": session.id, "promotion_id": promotion.id, **fields}
 
 
-async def _enqueue(connection: AsyncConnection, resources: Resources, promotion: Promotion) -> Job:
-    """Write down that the snippets are to be examined: by a worker now, or by the request at first."""
-    delay = WRITE_THROUGH_SECONDS if resources.language_model is None else 0
-    await job_queries.enqueue(
-        connection, promotion.tenant, RecordKind.PROMOTION, stages.PROMOTE, {promotion.id: 1}, delay=delay
-    )
-    return await job_queries.get_unclaimed(
-        connection, promotion.tenant, RecordKind.PROMOTION, promotion.id, stages.PROMOTE
-    )
-
-
-async def _begin(resources: Resources, job: Job) -> None:
-    if resources.language_model is not None:
-        resources.publisher.wake(stages.PROMOTE)
-        return
-    with suppress(errors.Unavailable):  # a worker does it, when Postgres is there again
-        await due.finish(resources, job)
+async def _begin(tx: RecordTransaction, resources: Resources, promotion: Promotion) -> None:
+    """Write down that the snippets are to be examined: by a worker, or by this request after its commit."""
+    asks_model = resources.language_model is not None
+    delay = 0 if asks_model else WRITE_THROUGH_SECONDS
+    kind, stage = RecordKind.PROMOTION, stages.PROMOTE
+    await job_queries.enqueue(tx, promotion.tenant, kind, stage, {promotion.id: 1}, delay=delay)
+    if asks_model:
+        tx.wake(stage)
+    else:
+        job = await job_queries.get_unclaimed(tx, kind, promotion.id, stage)
+        tx.after_commit(partial(due.finish, resources, job))  # or a worker does it, if Postgres is away

@@ -3,24 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.sessions.session import Session
 from shared.dreams.promotion.promotion import PROMOTED_CATEGORY, Promotion, PromotionTrigger, SnippetOutcome
 from shared.foundation.config import Settings
 from shared.foundation.sensitive_topics import is_sensitive
+from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule
-from shared.jobs.job import Job
 from shared.memory.business_context import write as business_write
 from shared.memory.longterm import tombstones
 from shared.memory.longterm.labels import PERMISSION, PROMOTION, requires_permission
 from shared.memory.longterm.memory import Memory, MemoryDraft, Source
 from shared.memory.longterm.save_scope import save_scope
 from shared.memory.preferences import write as preference_write
-from shared.memory.preferences.preference import Preference, PreferenceOrigin
+from shared.memory.preferences.preference import PreferenceOrigin
 from shared.memory.preferences.write import LearntPreference
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 _PROMOTED = "promoted"
 
@@ -43,12 +41,10 @@ class StoredSnippets:
 
     by_id: Mapping[str, Stored] = field(default_factory=dict)
     memories: Sequence[Memory] = ()
-    preferences: Sequence[Preference] = ()
-    preference_jobs: Sequence[Job] = ()
 
 
 async def save_memories(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
     settings: Settings,
     session: Session,
     promotion: Promotion,
@@ -64,19 +60,17 @@ async def save_memories(
     is_asked_for = promotion.trigger is PromotionTrigger.EXPLICIT
     if not is_asked_for:
         contents = [snippet.content for snippet in snippets]
-        deleted_texts = await tombstones.find_deleted(connection, session.scope, contents)
+        deleted_texts = await tombstones.find_deleted(tx, session.scope, contents)
     allowed = [snippet for snippet in snippets if snippet.content not in deleted_texts]
     drafts = [_draft(session, promotion, snippet) for snippet in allowed]
-    saved = await save_scope(connection, session.scope, promotion.actor, drafts, can_enrich=False)
-    await dream_schedule.schedule_dream(connection, settings, session.scope)
+    saved = await save_scope(tx, session.scope, promotion.actor, drafts, can_enrich=False)
+    await dream_schedule.schedule_dream(tx, settings, session.scope)
     by_id = {snippet.id: Stored(SnippetOutcome.DELETED_BEFORE) for snippet in snippets}
     by_id |= {snippet.id: _of_memory(saved.by_position[n]) for n, snippet in enumerate(allowed)}
     promoted = {memory.id: memory for memory in saved.by_position.values()}
     learnt = [_preference(memory) for memory in promoted.values()]
-    preferences, jobs = await preference_write.add_learnt(
-        connection, session.scope, learnt, delay=WRITE_THROUGH_SECONDS, is_asked_for=is_asked_for
-    )
-    return StoredSnippets(by_id, list(saved.changed.values()), preferences, jobs)
+    await preference_write.add_learnt(tx, session.scope, learnt, is_asked_for=is_asked_for)
+    return StoredSnippets(by_id, list(saved.changed.values()))
 
 
 def _preference(memory: Memory) -> LearntPreference:
@@ -106,14 +100,13 @@ def _draft(session: Session, promotion: Promotion, snippet: Snippet) -> MemoryDr
 
 
 async def add_lines(
-    connection: AsyncConnection, session: Session, snippets: Sequence[Snippet], reasons: Mapping[str, str]
+    tx: Transaction, session: Session, snippets: Sequence[Snippet], reasons: Mapping[str, str]
 ) -> StoredSnippets:
     """Add each text as a line of the tenant's business context. `reasons` are by the ids of the snippets."""
     by_id: dict[str, Stored] = {}
     for snippet in snippets:
         line = await business_write.add_line(
-            connection,
-            session.tenant,
+            tx,
             snippet.content,
             agent_id=session.agent_id,
             user_id=session.user_id,

@@ -8,8 +8,6 @@ was edited, deleted or archived meanwhile, or if its text is one that a caller h
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.graph import apply as apply_graph
 from shared.dreams.runs import (
     inferred_preferences,
@@ -35,38 +33,40 @@ from shared.dreams.skill_proposals import queries as proposal_queries
 from shared.dreams.verification.graph_changes import GraphChanges
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import history, reinforce
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Archiver, Memory
 from shared.memory.longterm.reinforce import Addition
+from shared.records.transaction import RecordTransaction
 
 
-async def apply(connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome) -> AppliedChanges:
+async def apply(tx: RecordTransaction, run: Run, name: DreamPass, outcome: Outcome) -> AppliedChanges:
     """Apply the outcome of a pass. The caller's transaction applies all of it or nothing."""
     applied_changes = AppliedChanges()
     if name is DreamPass.MINE_FACTS:
-        outcome = await join_repeated(connection, run, outcome)
-    present = await read_present(connection, run, outcome)
+        outcome = await join_repeated(tx, run, outcome)
+    present = await read_present(tx, run, outcome)
     for creation in outcome.creations:
         skip_reason = _skip_reason(creation, present)
         if skip_reason:
             applied_changes.skipped.append(skip_reason)
         else:
-            await _create_memory(connection, run, name, creation, present, applied_changes)
+            await _create_memory(tx, run, name, creation, present, applied_changes)
     for removal in outcome.removals:
         code = _code_to_keep(removal, present)
         if code is None:
-            await _archive_removed(connection, run, name, removal, present.memories, applied_changes)
+            await _archive_removed(tx, run, name, removal, present.memories, applied_changes)
         else:
             applied_changes.skipped.append({"code": code, "ids": [removal.memory.id]})
     for reinforcement in outcome.reinforcements:
-        await renew_memories.reinforce(connection, run, name, reinforcement, present, applied_changes)
+        await renew_memories.reinforce(tx, run, name, reinforcement, present, applied_changes)
     for closing in outcome.closings:
-        await renew_memories.close(connection, run, name, closing, present, applied_changes)
-    await queries.insert_changes(connection, applied_changes.diff)
+        await renew_memories.close(tx, run, name, closing, present, applied_changes)
+    await queries.insert_changes(tx, applied_changes.diff)
     graph = outcome.graph or GraphChanges()
     graph.closed_memories = [row["entry_id"] for row in applied_changes.diff if row["action"] == "closed"]
-    applied_changes.graph = await apply_graph.apply(connection, run.scope, run.id, name, graph)
+    applied_changes.graph = await apply_graph.apply(tx, run.scope, run.id, name, graph)
     applied_changes.skipped += applied_changes.graph.skipped
     return applied_changes
 
@@ -95,7 +95,7 @@ def _code_to_keep(removal: ArchiveRequest, present: Present) -> RejectionCode | 
 
 
 async def _create_memory(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
     run: Run,
     name: DreamPass,
     creation: NewMemory,
@@ -103,14 +103,14 @@ async def _create_memory(
     applied_changes: AppliedChanges,
 ) -> None:
     # The sources are archived first: the new text may equal the text of one of them.
-    archived_pairs = await _archive(connection, run, creation.sources, MERGED, present.memories)
-    successor = await _insert_or_reinforce(connection, run, name, creation, present, applied_changes)
+    archived_pairs = await _archive(tx, creation.sources, MERGED, present.memories)
+    successor = await _insert_or_reinforce(tx, run, name, creation, present, applied_changes)
     applied_changes.created[creation.row["id"]] = successor
     for before, after in archived_pairs:
         superseded_memory = await memory_queries.update_columns(
-            connection, run.tenant, after.id, {"superseded_by": [successor.id]}
+            tx, after.id, {"superseded_by": [successor.id]}
         )
-        await history.add(connection, ACTOR, "archived", [superseded_memory], f"merged into {successor.id}")
+        await history.add(tx, ACTOR, "archived", [superseded_memory], f"merged into {successor.id}")
         applied_changes.changed_memories[superseded_memory.id] = superseded_memory
         applied_changes.diff.append(
             change_row(run, name, "archived", superseded_memory, before, [successor.id], MERGED)
@@ -118,7 +118,7 @@ async def _create_memory(
 
 
 async def _insert_or_reinforce(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
     run: Run,
     name: DreamPass,
     creation: NewMemory,
@@ -126,19 +126,19 @@ async def _insert_or_reinforce(
     applied_changes: AppliedChanges,
 ) -> Memory:
     """Insert the new memory, or let the live one that says the same take over all that it has."""
-    (row,) = await memory_queries.upsert(connection, run.scope, [creation.row])
+    (row,) = await memory_queries.upsert(tx, run.scope, [creation.row])
     successor = Memory.from_row(row)
     if row["inserted"]:
-        await history.add(connection, ACTOR, "created", [successor], reason_of(run.id, name))
+        await history.add(tx, ACTOR, "created", [successor], reason_of(run.id, name))
         if creation.preference_key is not None:
-            await inferred_preferences.add(connection, successor, creation.preference_key)
+            await inferred_preferences.add(tx, successor, creation.preference_key)
         applied_changes.changed_memories[successor.id] = successor
         applied_changes.diff.append(change_row(run, name, "created", successor, None))
         return successor
     before = present.memories.get(successor.id, successor)
     addition = Addition.from_row(creation.row)._replace(metadata=creation.row["metadata"])
-    successor = await reinforce.widen(connection, successor, addition)
-    await history.add_change(connection, ACTOR, "reinforced", before, successor, reason_of(run.id, name))
+    successor = await reinforce.widen(tx, successor, addition)
+    await history.add_change(tx, ACTOR, "reinforced", before, successor, reason_of(run.id, name))
     if successor.version != before.version:
         applied_changes.changed_memories[successor.id] = successor
     present.memories[successor.id] = successor
@@ -148,47 +148,43 @@ async def _insert_or_reinforce(
 
 
 async def _archive_removed(
-    connection: AsyncConnection,
+    tx: Transaction,
     run: Run,
     name: DreamPass,
     removal: ArchiveRequest,
     locked_memories: dict[str, Memory],
     applied_changes: AppliedChanges,
 ) -> None:
-    pairs = await _archive(connection, run, [removal.memory], removal.reason, locked_memories)
+    pairs = await _archive(tx, [removal.memory], removal.reason, locked_memories)
     for before, after in pairs:
-        await history.add(connection, ACTOR, "archived", [after], removal.reason)
+        await history.add(tx, ACTOR, "archived", [after], removal.reason)
         applied_changes.changed_memories[after.id] = after
         applied_changes.diff.append(change_row(run, name, "archived", after, before, [], removal.reason))
 
 
 async def _archive(
-    connection: AsyncConnection,
-    run: Run,
-    memories: Iterable[Memory],
-    reason: str,
-    locked_memories: dict[str, Memory],
+    tx: Transaction, memories: Iterable[Memory], reason: str, locked_memories: dict[str, Memory]
 ) -> list[tuple[Memory, Memory]]:
     """Archive memories, update `locked_memories`, and return (before, after) for each of them."""
     ids = [memory.id for memory in memories]
     if not ids:
         return []
-    archived_memories = await memory_queries.archive(connection, run.tenant, ids, Archiver.DREAM, reason)
+    archived_memories = await memory_queries.archive(tx, ids, Archiver.DREAM, reason)
     pairs = [(locked_memories[memory.id], memory) for memory in archived_memories]
     locked_memories.update({memory.id: memory for memory in archived_memories})
     return pairs
 
 
 async def record_progress(
-    connection: AsyncConnection, run: Run, name: DreamPass, outcome: Outcome, applied_changes: AppliedChanges
+    tx: Transaction, run: Run, name: DreamPass, outcome: Outcome, applied_changes: AppliedChanges
 ) -> None:
     """Save what the pass read, which memories it reviewed, and what it counted."""
-    await unread_turn_queries.mark_read(connection, run.scope, name, outcome.turns)
-    await unread_signal_queries.mark_read(connection, run.scope, name, outcome.read_signal_ids)
-    await progress_queries.save_reviewed(connection, run.tenant, _reviewed_versions(outcome, applied_changes))
-    await progress_queries.save_refused(connection, run.tenant, outcome.refused_batch_sizes)
-    await proposal_queries.save_reviewed(connection, run.tenant, name, outcome.reviewed_skills)
-    await progress_queries.save_occurrences(connection, run, outcome.occurrences, outcome.inferred_keys)
+    await unread_turn_queries.mark_read(tx, run.scope, name, outcome.turns)
+    await unread_signal_queries.mark_read(tx, run.scope, name, outcome.read_signal_ids)
+    await progress_queries.save_reviewed(tx, _reviewed_versions(outcome, applied_changes))
+    await progress_queries.save_refused(tx, outcome.refused_batch_sizes)
+    await proposal_queries.save_reviewed(tx, name, outcome.reviewed_skills)
+    await progress_queries.save_occurrences(tx, run, outcome.occurrences, outcome.inferred_keys)
 
 
 def _reviewed_versions(outcome: Outcome, applied_changes: AppliedChanges) -> dict[str, int]:

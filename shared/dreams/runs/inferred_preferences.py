@@ -4,17 +4,16 @@ It sets the slot that the wish is about to the wish in words, in situations like
 explicit preference nothing is inferred, because the keys of inferred ones begin with a word of their own.
 """
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.memory.longterm.labels import INFERRED, requires_permission
 from shared.memory.longterm.memory import Memory
 from shared.memory.preferences import write
 from shared.memory.preferences.preference import MAX_NAME, PreferenceOrigin
 from shared.memory.preferences.write import LearntPreference
+from shared.records.transaction import RecordTransaction
 
 
-async def add(connection: AsyncConnection, memory: Memory, slot: str) -> None:
-    """Add the preference of a memory that was inserted in this transaction. A worker indexes it."""
+async def add(tx: RecordTransaction, memory: Memory, slot: str) -> None:
+    """Add the preference of a memory that was inserted in this transaction."""
     learnt = LearntPreference(
         key=f"{INFERRED}/{slot}"[:MAX_NAME],
         slot=slot,
@@ -23,4 +22,4 @@ async def add(connection: AsyncConnection, memory: Memory, slot: str) -> None:
         origin=PreferenceOrigin.DREAM,
         requires_user_permission=requires_permission(memory.metadata),
     )
-    await write.add_learnt(connection, memory.scope, [learnt])
+    await write.add_learnt(tx, memory.scope, [learnt])

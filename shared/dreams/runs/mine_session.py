@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import SessionKind
 from shared.dreams.runs import queries, start
@@ -12,6 +10,7 @@ from shared.foundation import errors
 from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
+from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule, mining_schedule, removals
 from shared.platform.agents import profile
 from shared.platform.auth import rights
@@ -33,45 +32,43 @@ async def mine_session(
     those of patrols and subagents, and where the agent's profile says so.
     """
     async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
+        resources.postgres.for_tenant(caller.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        session = await get_session(connection, resources.settings, caller, session_id)
-        await removals.delay_erasures(connection, session.scope)
+        session = await get_session(tx, resources.settings, caller, session_id)
+        await removals.delay_erasures(tx, session.scope)
         # The session is read again: it may have been erased meanwhile.
-        scope = await _mineable_scope(connection, resources.settings, caller, session_id)
-        run = await _start_or_join(connection, resources.settings, scope)
+        scope = await _mineable_scope(tx, resources.settings, caller, session_id)
+        run = await _start_or_join(tx, resources.settings, scope)
         response = run.model_dump(mode="json")
         await request.store(response, user_id=scope.user_id)
     start.wake_first_pass(resources, response)
     return response
 
 
-async def _mineable_scope(
-    connection: AsyncConnection, settings: Settings, caller: Caller, session_id: str
-) -> Scope:
-    session = await get_session(connection, settings, caller, session_id)
+async def _mineable_scope(tx: Transaction, settings: Settings, caller: Caller, session_id: str) -> Scope:
+    session = await get_session(tx, settings, caller, session_id)
     owner, missing = Owner(session.agent_id, session.user_id), f"session not found: {session_id}"
     rights.require(caller, Area.DREAMS, Action.WRITE, owner, missing)
     if session.kind is not SessionKind.SESSION:
         raise errors.Conflict(f"the turns of a {session.kind} are not mined")
-    reason = await profile.reason_not_to_mine(connection, session.scope)
+    reason = await profile.reason_not_to_mine(tx, session.scope)
     if reason is not None:
         raise errors.Conflict(f"the turns of session '{session_id}' are not mined: {reason}")
     return session.scope
 
 
-async def _start_or_join(connection: AsyncConnection, settings: Settings, scope: Scope) -> Run:
+async def _start_or_join(tx: Transaction, settings: Settings, scope: Scope) -> Run:
     """Start a run over the scope, or return the running one after which the scope is due."""
     passes = (DreamPass.MINE_FACTS,)
-    run = await start.start_run(connection, settings, scope, dream_schedule.MINING, passes)
+    run = await start.start_run(tx, settings, scope, dream_schedule.MINING, passes)
     if run is not None:
-        await mining_schedule.unschedule(connection, scope)
+        await mining_schedule.unschedule(tx, scope)
         return run
-    await mining_schedule.schedule(connection, scope, _AT_ONCE)
-    running = await queries.get_running(connection, scope)
+    await mining_schedule.schedule(tx, scope, _AT_ONCE)
+    running = await queries.get_running(tx, scope)
     if running is None:  # it ended between these statements
         raise errors.Conflict("a dream run over this scope has ended just now: ask again")
     return _without_content(running)

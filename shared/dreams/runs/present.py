@@ -6,12 +6,11 @@ They may have changed while the model was asked. They are locked, and compared w
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.runs import undone_change_queries
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import NewMemory, Outcome
 from shared.dreams.runs.undone_change_queries import UndoneChanges
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import scope_queries, tombstones
 from shared.memory.longterm.memory import Memory
@@ -41,19 +40,19 @@ class Present:
         return self.ids_by_fingerprint.get(_fingerprint(creation))
 
 
-async def read_present(connection: AsyncConnection, run: Run, outcome: Outcome) -> Present:
+async def read_present(tx: Transaction, run: Run, outcome: Outcome) -> Present:
     """Lock the memories that an outcome is about, and return what is stored about them."""
     fingerprints = [_fingerprint(creation) for creation in outcome.creations]
-    ids_by_fingerprint = await scope_queries.ids_by_fingerprint(connection, run.scope, fingerprints)
+    ids_by_fingerprint = await scope_queries.ids_by_fingerprint(tx, run.scope, fingerprints)
     ids = {memory.id for creation in outcome.creations for memory in creation.sources}
     ids |= {removal.memory.id for removal in outcome.removals} | set(ids_by_fingerprint.values())
     ids |= {reinforcement.memory.id for reinforcement in outcome.reinforcements}
     ids |= {closing.memory.id for closing in outcome.closings}
-    memories = await memory_queries.lock(connection, run.tenant, sorted(ids))
+    memories = await memory_queries.lock(tx, sorted(ids))
     return Present(
         memories={memory.id: memory for memory in memories},
-        deleted_texts=await _find_deleted_texts(connection, run, outcome.creations),
-        undone=await undone_change_queries.find(connection, run.tenant, ids),
+        deleted_texts=await _find_deleted_texts(tx, run, outcome.creations),
+        undone=await undone_change_queries.find(tx, ids),
         ids_by_fingerprint=ids_by_fingerprint,
     )
 
@@ -62,8 +61,6 @@ def _fingerprint(creation: NewMemory) -> bytes:
     return bytes.fromhex(creation.row["fingerprint"].removeprefix("\\x"))
 
 
-async def _find_deleted_texts(
-    connection: AsyncConnection, run: Run, creations: Sequence[NewMemory]
-) -> set[str]:
+async def _find_deleted_texts(tx: Transaction, run: Run, creations: Sequence[NewMemory]) -> set[str]:
     contents = [creation.row["content"] for creation in creations]
-    return await tombstones.find_deleted(connection, run.scope, contents) if contents else set()
+    return await tombstones.find_deleted(tx, run.scope, contents) if contents else set()

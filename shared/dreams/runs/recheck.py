@@ -9,33 +9,31 @@ applied. A merge is kept if its own sources are still there, because its text wa
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn
-from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Outcome
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.skills import queries as skill_queries
 
 
-async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcome) -> Outcome:
+async def without_deleted(tx: Transaction, outcome: Outcome) -> Outcome:
     """Return the outcome without what comes from deleted records; the others stay locked until the end."""
     sessions = sorted(outcome.shown_sessions)
     memories = sorted(outcome.shown_memories)
-    existing_sessions = await session_queries.lock_existing(connection, run.tenant, sessions)
-    existing_memories = await memory_queries.lock_existing(connection, run.tenant, memories)
-    existing_skills = await skill_queries.lock_existing(connection, run.tenant, outcome.shown_skills)
+    existing_sessions = await session_queries.lock_existing(tx, sessions)
+    existing_memories = await memory_queries.lock_existing(tx, memories)
+    existing_skills = await skill_queries.lock_existing(tx, outcome.shown_skills)
     is_complete = (
         len(existing_sessions) == len(sessions)
         and len(existing_memories) == len(memories)
         and existing_skills.keys() == outcome.shown_skills.keys()
     )
     # The lock on their sessions keeps turns and signals as they are.
-    turns_are_unchanged = await are_unchanged(connection, run.tenant, outcome.shown_turns)
-    if is_complete and turns_are_unchanged and await _signals_exist(connection, run, outcome):
+    turns_are_unchanged = await are_unchanged(tx, outcome.shown_turns)
+    if is_complete and turns_are_unchanged and await _signals_exist(tx, outcome):
         return outcome
     kept = replace(
         outcome,
@@ -54,17 +52,17 @@ async def without_deleted(connection: AsyncConnection, run: Run, outcome: Outcom
     return _without_what_turns_taught(kept) if outcome.turns else kept
 
 
-async def are_unchanged(connection: AsyncConnection, tenant: str, turns: Sequence[Turn]) -> bool:
+async def are_unchanged(tx: Transaction, turns: Sequence[Turn]) -> bool:
     """Tell whether turns, whose sessions are locked, are still the versions that a model was shown."""
     versions = {turn.record_id: turn.version for turn in turns}
-    return not versions or await turn_queries.versions(connection, tenant, sorted(versions)) == versions
+    return not versions or await turn_queries.versions(tx, sorted(versions)) == versions
 
 
-async def _signals_exist(connection: AsyncConnection, run: Run, outcome: Outcome) -> bool:
+async def _signals_exist(tx: Transaction, outcome: Outcome) -> bool:
     signal_ids = {signal.id for signal in outcome.shown_signals}
     if not signal_ids:
         return True
-    return await feedback_queries.existing_ids(connection, run.tenant, sorted(signal_ids)) == signal_ids
+    return await feedback_queries.existing_ids(tx, sorted(signal_ids)) == signal_ids
 
 
 def _without_what_turns_taught(outcome: Outcome) -> Outcome:

@@ -1,7 +1,5 @@
 """Apply what conversations say about known memories: that one holds still, or that it holds no longer."""
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.runs.applied_changes import (
     ACTOR,
     AppliedChanges,
@@ -16,6 +14,7 @@ from shared.dreams.runs.undone_change_queries import CLOSED
 from shared.dreams.verification.closing import must_stay_open
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import history
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import reinforce as memory_reinforce
@@ -24,7 +23,7 @@ from shared.memory.longterm.reinforce import Addition
 
 
 async def reinforce(
-    connection: AsyncConnection,
+    tx: Transaction,
     run: Run,
     name: DreamPass,
     reinforcement: Reinforcement,
@@ -43,14 +42,14 @@ async def reinforce(
         sources=[source.model_dump() for source in reinforcement.sources],
         observations=1,
     )
-    after = await memory_reinforce.reinforce(connection, before, addition)
-    await history.add_change(connection, ACTOR, "reinforced", before, after, reason_of(run.id, name))
+    after = await memory_reinforce.reinforce(tx, before, addition)
+    await history.add_change(tx, ACTOR, "reinforced", before, after, reason_of(run.id, name))
     present.memories[memory_id] = after
     applied_changes.diff.append(reinforcement_row(run, name, before, after, addition.observations))
 
 
 async def close(
-    connection: AsyncConnection,
+    tx: Transaction,
     run: Run,
     name: DreamPass,
     closing: Closing,
@@ -64,8 +63,8 @@ async def close(
     if code is not None or before is None or successor is None:
         applied_changes.skipped.append({"code": code, "ids": [closing.memory.id]})
         return
-    after = await memory_queries.close(connection, before, closing.at, successor.id)
-    await history.add_change(connection, ACTOR, "closed", before, after, reason_of(run.id, name))
+    after = await memory_queries.close(tx, before, closing.at, successor.id)
+    await history.add_change(tx, ACTOR, "closed", before, after, reason_of(run.id, name))
     applied_changes.changed_memories[after.id] = after
     applied_changes.diff.append(change_row(run, name, "closed", after, before, [successor.id], CLOSED))
 

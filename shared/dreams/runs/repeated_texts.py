@@ -9,19 +9,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import NewMemory, Outcome
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import new_rows, scope_queries
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import Memory
 
 
-async def join_repeated(connection: AsyncConnection, run: Run, outcome: Outcome) -> Outcome:
+async def join_repeated(tx: Transaction, run: Run, outcome: Outcome) -> Outcome:
     """Return the outcome with the times of live memories in place of those of creations with their texts."""
     contents = [creation.row["content"] for creation in outcome.creations]
-    return joined(outcome, await scope_queries.list_with_texts(connection, run.scope, contents))
+    return joined(outcome, await scope_queries.list_with_texts(tx, run.scope, contents))
 
 
 def joined(outcome: Outcome, known: Iterable[Memory]) -> Outcome:

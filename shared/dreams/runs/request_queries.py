@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import distinct_on
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.table import READ_COLUMNS
@@ -13,11 +12,10 @@ from shared.conversation.turns.turn import Turn
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope
+from shared.infra.transaction import Transaction
 
 
-async def list_first_requests(
-    connection: AsyncConnection, scope: Scope, age: timedelta, limit: int
-) -> list[Turn]:
+async def list_first_requests(tx: Transaction, scope: Scope, age: timedelta, limit: int) -> list[Turn]:
     """Return the first turn of a user in each session within `age`, in the order of the sessions' ids."""
     columns = turn_table.c
     where = (
@@ -32,4 +30,4 @@ async def list_first_requests(
         .order_by(columns.session_id, columns.seq)
         .limit(limit)
     )
-    return await turn_queries.select_turns(connection, statement)
+    return await turn_queries.select_turns(tx, statement)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import uuid_utils
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs import queries
 from shared.dreams.runs.dream_run import Run, RunState
@@ -12,6 +11,7 @@ from shared.foundation import errors, stages
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass, RecordKind
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.jobs import removals
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
@@ -32,13 +32,13 @@ async def start_on_demand(
     Raises errors.Conflict while the scope has a running one, and errors.Invalid if no pass is left to run.
     """
     async with (
-        resources.postgres.for_tenant(scope.tenant) as connection,
-        idempotent(connection, scope.tenant, key) as request,
+        resources.postgres.for_tenant(scope.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        await removals.delay_erasures(connection, scope)
-        run = await start_run(connection, resources.settings, scope, actor, passes, dry_run=dry_run)
+        await removals.delay_erasures(tx, scope)
+        run = await start_run(tx, resources.settings, scope, actor, passes, dry_run=dry_run)
         if run is None:
             raise errors.Conflict("a dream run over this scope is running already")
         response = run.model_dump(mode="json")
@@ -53,7 +53,7 @@ def wake_first_pass(resources: Resources, run: Mapping[str, Any]) -> None:
 
 
 async def start_run(
-    connection: AsyncConnection,
+    tx: Transaction,
     settings: Settings,
     scope: Scope,
     actor: str,
@@ -84,8 +84,8 @@ async def start_run(
         "dry_run": dry_run,
         "actor": actor,
     }
-    if not await queries.add_run(connection, values, enabled_passes):
+    if not await queries.add_run(tx, values, enabled_passes):
         return None
     stage = stages.stage_of_pass(enabled_passes[0])
-    await job_queries.enqueue(connection, scope.tenant, RecordKind.DREAM_RUN, stage, {run_id: 1})
-    return await queries.get(connection, scope.tenant, run_id)
+    await job_queries.enqueue(tx, scope.tenant, RecordKind.DREAM_RUN, stage, {run_id: 1})
+    return await queries.get(tx, run_id)

@@ -10,9 +10,8 @@ the next run does not do it again.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.graph import queries as graph_queries
 from shared.dreams.graph import undo as undo_graph
@@ -25,16 +24,14 @@ from shared.dreams.skill_proposals.decide import UndoneProposals
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
-from shared.jobs.job import Job
 from shared.lifecycle import delete_memory as delete_memory_everywhere
 from shared.lifecycle import removal
 from shared.lifecycle.removal import Removal
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save, tombstones
 from shared.memory.longterm.memory import Memory
-from shared.memory.skills import write
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
@@ -69,12 +66,7 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
     Raises errors.NotFound if the caller may not see the run, and errors.Conflict if the run has not
     ended yet or was undone already.
     """
-    undone, graph, rest, jobs = await _commit(resources, caller, run_id)
-    await write.write_through(resources, undone.skills.changes.skills, undone.skills.jobs)
-    documents = [memory_document.document(memory) for memory in undone.changed_memories]
-    await resources.index_writer.write_through(documents, jobs)
-    for left in (rest, *undone.skills.changes.removals):
-        await removal.work_off(resources, left)
+    undone, graph = await _commit(resources, caller, run_id)
     return {
         "id": run_id,
         "restored": [*(memory.id for memory in undone.restored), *graph.restored],
@@ -88,26 +80,22 @@ async def undo(resources: Resources, caller: Caller, run_id: str) -> dict[str, A
 
 
 @repeated_after_deadlock
-async def _commit(
-    resources: Resources, caller: Caller, run_id: str
-) -> tuple[_Undone, UndoneGraph, Removal, list[Job]]:
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        if (seen := await queries.get(connection, caller.tenant, run_id)) is not None:
-            await removals.delay_erasures(connection, seen.scope)
-        run = _require_undoable(
-            caller, await queries.get(connection, caller.tenant, run_id, lock=True), run_id
-        )
-        diff = RunDiff(run_id, await queries.list_changes(connection, caller.tenant, run_id))
-        undone, rest = await _undo_all(connection, caller, diff)
-        graph_changes = await graph_queries.list_changes(connection, caller.tenant, run_id)
+async def _commit(resources: Resources, caller: Caller, run_id: str) -> tuple[_Undone, UndoneGraph]:
+    async with resources.transaction(caller.tenant) as tx:
+        if (seen := await queries.get(tx, run_id)) is not None:
+            await removals.delay_erasures(tx, seen.scope)
+        run = _require_undoable(caller, await queries.get(tx, run_id, lock=True), run_id)
+        diff = RunDiff(run_id, await queries.list_changes(tx, run_id))
+        undone, rest = await _undo_all(tx, caller, diff)
+        graph_changes = await graph_queries.list_changes(tx, run_id)
         closed_ids = [id_ for id_ in diff.closed_ids if undone.kept.get(id_, DELETED) != DELETED]
-        graph = await undo_graph.undo(connection, caller.tenant, graph_changes, closed_ids)
-        undone.skills = await decide_proposals.take_back(
-            connection, resources.settings, caller.tenant, run_id
-        )
-        jobs = await save.enqueue_jobs(connection, caller.tenant, undone.changed_memories)
-        await queries.end_run(connection, run, RunState.UNDONE)
-    return undone, graph, rest, jobs
+        graph = await undo_graph.undo(tx, graph_changes, closed_ids)
+        undone.skills = await decide_proposals.take_back(tx, resources.settings, run_id)
+        await decide_proposals.follow(tx, resources, undone.skills.changes)
+        await save.index(tx, undone.changed_memories)
+        tx.after_commit(partial(removal.work_off, resources, rest))
+        await queries.end_run(tx, run, RunState.UNDONE)
+    return undone, graph
 
 
 def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
@@ -122,31 +110,25 @@ def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
     return run
 
 
-async def _undo_all(connection: AsyncConnection, caller: Caller, diff: RunDiff) -> tuple[_Undone, Removal]:
-    memories = {
-        memory.id: memory for memory in await memory_queries.lock(connection, caller.tenant, diff.ids)
-    }
+async def _undo_all(tx: Transaction, caller: Caller, diff: RunDiff) -> tuple[_Undone, Removal]:
+    memories = {memory.id: memory for memory in await memory_queries.lock(tx, diff.ids)}
     undone = _Undone(kept=diff.created_to_keep(memories))
     untouched_ids = {memory.id for memory in memories.values() if diff.is_untouched(memory)}
-    rest = await _remove_created(connection, caller, diff, memories, undone)
+    rest = await _remove_created(tx, diff, memories, undone)
     for change in diff.archivings:
-        await _restore_archived(connection, caller, change, memories, undone)
+        await _restore_archived(tx, caller, change, memories, undone)
     for change in diff.closings:
-        await _reopen_closed(connection, caller, diff, change, memories, undone)
+        await _reopen_closed(tx, caller, diff, change, memories, undone)
     for change in diff.reinforcements:
         is_untouched = change["entry_id"] in untouched_ids - undone.kept.keys()
-        await _undo_reinforcement(connection, caller, diff.run_id, change, memories, undone, is_untouched)
-    await undo_changes.remember(connection, caller.tenant, diff, undone.restored, undone.removed_ids)
-    await undo_changes.remember_reopened(connection, caller.tenant, diff, undone.reopened)
+        await _undo_reinforcement(tx, caller, diff.run_id, change, memories, undone, is_untouched)
+    await undo_changes.remember(tx, diff, undone.restored, undone.removed_ids)
+    await undo_changes.remember_reopened(tx, diff, undone.reopened)
     return undone, rest
 
 
 async def _remove_created(
-    connection: AsyncConnection,
-    caller: Caller,
-    diff: RunDiff,
-    memories: Mapping[str, Memory],
-    undone: _Undone,
+    tx: Transaction, diff: RunDiff, memories: Mapping[str, Memory], undone: _Undone
 ) -> Removal:
     """Delete what the run created and nobody has changed or saved since; return what is left to remove.
 
@@ -155,31 +137,27 @@ async def _remove_created(
     """
     to_delete = [memories[memory_id] for memory_id in diff.created_ids if memory_id not in undone.kept]
     learned = [memory for memory in to_delete if not diff.sources_of(memory.id)]
-    await tombstones.add(connection, caller.tenant, learned)
-    rest = await delete_memory_everywhere.delete_rows(connection, caller.tenant, to_delete)
+    await tombstones.add(tx, learned)
+    rest = await delete_memory_everywhere.delete_rows(tx, to_delete)
     undone.removed_ids = [memory.id for memory in to_delete]
     return rest
 
 
 async def _restore_archived(
-    connection: AsyncConnection,
-    caller: Caller,
-    change: Change,
-    memories: dict[str, Memory],
-    undone: _Undone,
+    tx: Transaction, caller: Caller, change: Change, memories: dict[str, Memory], undone: _Undone
 ) -> None:
     memory_id = change["entry_id"]
     memory = memories.get(memory_id)
-    reason = await _reason_to_keep(connection, memory, change, undone.kept)
+    reason = await _reason_to_keep(tx, memory, change, undone.kept)
     if reason is None and memory is not None:
-        memories[memory_id] = await undo_changes.restore(connection, caller, memory, change)
+        memories[memory_id] = await undo_changes.restore(tx, caller, memory, change)
         undone.restored.append(memories[memory_id])
     else:
         undone.kept[memory_id] = reason or DELETED
 
 
 async def _reopen_closed(
-    connection: AsyncConnection,
+    tx: Transaction,
     caller: Caller,
     diff: RunDiff,
     change: Change,
@@ -191,29 +169,29 @@ async def _reopen_closed(
     if memory is None:
         undone.kept[memory_id] = DELETED
         return
-    reason = await _reason_to_keep_closed(connection, diff, memory, change, undone.kept)
+    reason = await _reason_to_keep_closed(tx, diff, memory, change, undone.kept)
     if reason is None:
-        memories[memory_id] = await undo_changes.reopen(connection, caller, memory, change)
+        memories[memory_id] = await undo_changes.reopen(tx, caller, memory, change)
         undone.reopened[memory_id] = memories[memory_id]
     else:
         undone.kept[memory_id] = reason
 
 
 async def _reason_to_keep_closed(
-    connection: AsyncConnection, diff: RunDiff, memory: Memory, change: Change, kept: Mapping[str, str]
+    tx: Transaction, diff: RunDiff, memory: Memory, change: Change, kept: Mapping[str, str]
 ) -> str | None:
     if memory.archived_at is not None:
         return _ARCHIVED
-    if not diff.is_untouched(memory) and not await undo_changes.ends_as_closed(connection, memory, change):
+    if not diff.is_untouched(memory) and not await undo_changes.ends_as_closed(tx, memory, change):
         return "it was changed since"
     if run_diff.successor_stays(change, kept):
         return SUCCESSOR_STAYS["closed"]
     reopened = memory.model_copy(update={"valid_until": change["previous_valid_until"]})
-    return await undo_changes.duplicate_reason(connection, memory) if reopened.is_deduplicated else None
+    return await undo_changes.duplicate_reason(tx, memory) if reopened.is_deduplicated else None
 
 
 async def _undo_reinforcement(
-    connection: AsyncConnection,
+    tx: Transaction,
     caller: Caller,
     run_id: str,
     change: Change,
@@ -227,7 +205,7 @@ async def _undo_reinforcement(
         undone.kept[memory_id] = DELETED if memory is None else _ARCHIVED
         return
     memories[memory_id] = await undo_changes.take_back_reinforcement(
-        connection, caller, run_id, memory, change, is_untouched=is_untouched
+        tx, caller, run_id, memory, change, is_untouched=is_untouched
     )
     undone.reinforced[memory_id] = memories[memory_id]
     if not is_untouched:
@@ -235,7 +213,7 @@ async def _undo_reinforcement(
 
 
 async def _reason_to_keep(
-    connection: AsyncConnection, memory: Memory | None, change: Change, kept: Mapping[str, str]
+    tx: Transaction, memory: Memory | None, change: Change, kept: Mapping[str, str]
 ) -> str | None:
     if memory is None:
         return DELETED
@@ -243,4 +221,4 @@ async def _reason_to_keep(
         return "it was changed since"
     if run_diff.successor_stays(change, kept):
         return SUCCESSOR_STAYS["archived"]
-    return await undo_changes.duplicate_reason(connection, memory)
+    return await undo_changes.duplicate_reason(tx, memory)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import and_, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs.table import dream_undone_change as undone
 from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import memory as memory_table
 
@@ -39,10 +39,10 @@ class UndoneChanges:
         return [group for group in self.groups.values() if (len(group) == 1) == is_single]
 
 
-async def find(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> UndoneChanges:
+async def find(tx: Transaction, ids: Collection[str]) -> UndoneChanges:
     """Return the undone changes of these memories and of those in a group with them."""
     groups = select(undone.c.group_id).where(
-        tenant_filter(undone, tenant), is_any_of(undone.c.memory_id, ids)
+        tenant_filter(undone, tx.tenant), is_any_of(undone.c.memory_id, ids)
     )
     is_unchanged = and_(
         memory_table.c.tenant == undone.c.tenant,
@@ -52,10 +52,10 @@ async def find(connection: AsyncConnection, tenant: str, ids: Collection[str]) -
     statement = (
         select(undone.c.group_id, undone.c.memory_id, undone.c.reason)
         .join(memory_table, is_unchanged)
-        .where(tenant_filter(undone, tenant), undone.c.group_id.in_(groups))
+        .where(tenant_filter(undone, tx.tenant), undone.c.group_id.in_(groups))
     )
     changes = UndoneChanges()
-    for row in await connection.execute(statement):
+    for row in await tx.execute(statement):
         if row.reason == MERGED:
             changes.groups.setdefault(row.group_id, set()).add(row.memory_id)
         elif row.reason == CLOSED:
@@ -65,13 +65,11 @@ async def find(connection: AsyncConnection, tenant: str, ids: Collection[str]) -
     return changes
 
 
-async def add_group(
-    connection: AsyncConnection, tenant: str, group_id: str, memories: Sequence[Memory], reason: str
-) -> None:
+async def add_group(tx: Transaction, group_id: str, memories: Sequence[Memory], reason: str) -> None:
     """Remember an undone change; `reason` is `MERGED`, `CLOSED` or why the memories were archived."""
     rows: list[Mapping[str, object]] = [
         {
-            "tenant": tenant,
+            "tenant": tx.tenant,
             "group_id": group_id,
             "memory_id": memory.id,
             "content_version": memory.content_version,
@@ -80,4 +78,4 @@ async def add_group(
         for memory in memories
     ]
     if rows:
-        await connection.execute(insert(undone).values(rows).on_conflict_do_nothing())
+        await tx.execute(insert(undone).values(rows).on_conflict_do_nothing())

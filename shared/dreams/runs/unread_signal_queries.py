@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import exists, literal, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.feedback import queries as feedback_queries
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, SignalType
@@ -17,24 +16,19 @@ from shared.dreams.runs.table import dream_read_signal
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 
 
 async def list_unread_corrections(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, *, days: float, limit: int
+    tx: Transaction, scope: Scope, name: DreamPass, *, days: float, limit: int
 ) -> list[FeedbackSignal]:
     """Return the `limit` oldest corrections of the last `days` days that a pass has not read."""
     types = (SignalType.CORRECTION,)
-    return await list_unread(connection, scope, name, types, days=days, limit=limit)
+    return await list_unread(tx, scope, name, types, days=days, limit=limit)
 
 
 async def list_unread(
-    connection: AsyncConnection,
-    scope: Scope,
-    name: DreamPass,
-    types: Collection[SignalType],
-    *,
-    days: float,
-    limit: int,
+    tx: Transaction, scope: Scope, name: DreamPass, types: Collection[SignalType], *, days: float, limit: int
 ) -> list[FeedbackSignal]:
     """Return the `limit` oldest signals of these types of the last `days` days that a pass has not read."""
     is_read = exists(
@@ -45,12 +39,10 @@ async def list_unread(
         )
     )
     is_of_type = feedback_signal.c.type.in_(types)
-    return await feedback_queries.list_oldest(connection, scope, days, limit, is_of_type, ~is_read)
+    return await feedback_queries.list_oldest(tx, scope, days, limit, is_of_type, ~is_read)
 
 
-async def mark_read(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, signal_ids: Sequence[str]
-) -> None:
+async def mark_read(tx: Transaction, scope: Scope, name: DreamPass, signal_ids: Sequence[str]) -> None:
     """Mark signals as read by a pass. A signal that was deleted is left out."""
     if not signal_ids:
         return
@@ -58,4 +50,4 @@ async def mark_read(
         tenant_filter(feedback_signal, scope.tenant), is_any_of(feedback_signal.c.id, signal_ids)
     )
     columns = ["tenant", "pass", "signal_id"]
-    await connection.execute(insert(dream_read_signal).from_select(columns, rows).on_conflict_do_nothing())
+    await tx.execute(insert(dream_read_signal).from_select(columns, rows).on_conflict_do_nothing())

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, and_, exists, literal, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.session import SessionKind
 from shared.conversation.sessions.table import session as session_table
@@ -21,10 +20,11 @@ from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres import exact_scope, is_any_turn_of, tenant_filter
+from shared.infra.transaction import Transaction
 
 
 async def list_oldest_unread(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int, *conditions: ColumnElement[bool]
+    tx: Transaction, scope: Scope, name: DreamPass, limit: int, *conditions: ColumnElement[bool]
 ) -> tuple[list[Turn], bool]:
     """Return the `limit` oldest unread turns of the scope that meet the conditions, and if there are more."""
     statement = (
@@ -33,19 +33,19 @@ async def list_oldest_unread(
         .order_by(turn_table.c.received_at, turn_table.c.session_id, turn_table.c.seq)
         .limit(limit + 1)
     )
-    turns = await turn_queries.select_turns(connection, statement)
+    turns = await turn_queries.select_turns(tx, statement)
     has_more = len(turns) > limit
     return sorted(turns[:limit], key=lambda turn: (turn.session_id, turn.seq)), has_more
 
 
 async def count_unread(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, limit: int, *conditions: ColumnElement[bool]
+    tx: Transaction, scope: Scope, name: DreamPass, limit: int, *conditions: ColumnElement[bool]
 ) -> int:
     """Return how many unread turns of the scope meet the conditions, counted up to `limit`."""
     statement = select(turn_table.c.seq).where(
         exact_scope(turn_table, scope), ~_is_read_by(name), *conditions
     )
-    return len((await connection.scalars(statement.limit(limit))).all())
+    return len((await tx.scalars(statement.limit(limit))).all())
 
 
 def is_mineable() -> ColumnElement[bool]:
@@ -72,7 +72,7 @@ def _is_read_by(name: DreamPass) -> ColumnElement[bool]:
 
 
 async def mark_read(
-    connection: AsyncConnection, scope: Scope, name: DreamPass, turn_keys: Sequence[tuple[str, int]]
+    tx: Transaction, scope: Scope, name: DreamPass, turn_keys: Sequence[tuple[str, int]]
 ) -> None:
     """Mark turns, given as (session id, seq), as read by a pass. A turn that was deleted is left out."""
     if not turn_keys:
@@ -85,4 +85,4 @@ async def mark_read(
         *where
     )
     columns = ["tenant", "pass", "session_id", "seq"]
-    await connection.execute(insert(dream_read_turn).from_select(columns, rows).on_conflict_do_nothing())
+    await tx.execute(insert(dream_read_turn).from_select(columns, rows).on_conflict_do_nothing())

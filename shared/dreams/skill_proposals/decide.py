@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.skill_proposals import publish, queries
 from shared.dreams.skill_proposals.proposal import (
@@ -22,14 +21,15 @@ from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
-from shared.jobs.job import Job
 from shared.lifecycle import removal
 from shared.memory.skills import queries as skill_queries
 from shared.memory.skills import write
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _DREAM = "dream"
 
@@ -48,7 +48,6 @@ class UndoneProposals:
     undone: list[str] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
     changes: SkillChanges = field(default_factory=SkillChanges)
-    jobs: list[Job] = field(default_factory=list)
 
 
 async def list_proposals(
@@ -59,8 +58,8 @@ async def list_proposals(
     after: tuple[datetime, str] | None,
 ) -> list[SkillProposal]:
     """Return the proposals that a scope sees, newest first, from the position (created_at, id) `after` on."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_page(connection, scope, state, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_page(tx, scope, state, limit, after)
 
 
 async def decide(
@@ -73,23 +72,19 @@ async def decide(
     """
     if reason is not None:
         validation.check_text(reason, "reason", MAX_REASON)
-    decided, changes, jobs = await _commit(resources, caller, proposal_id, decision, reason)
-    await write.write_through(resources, changes.skills, jobs)
-    for rest in changes.removals:
-        await removal.work_off(resources, rest)
-    return decided
+    return await _commit(resources, caller, proposal_id, decision, reason)
 
 
 @repeated_after_deadlock
 async def _commit(
     resources: Resources, caller: Caller, proposal_id: str, decision: Decision, reason: str | None
-) -> tuple[SkillProposal, SkillChanges, list[Job]]:
+) -> SkillProposal:
     missing, changes = f"no proposal '{proposal_id}'", SkillChanges()
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        if (scope := await queries.find_scope(connection, caller.tenant, proposal_id)) is None:
+    async with resources.transaction(caller.tenant) as tx:
+        if (scope := await queries.find_scope(tx, proposal_id)) is None:
             raise errors.NotFound(missing)
-        await removals.delay_erasures(connection, scope)
-        proposal = await queries.lock(connection, caller.tenant, proposal_id)
+        await removals.delay_erasures(tx, scope)
+        proposal = await queries.lock(tx, proposal_id)
         if proposal is None:
             raise errors.NotFound(missing)
         owner = Owner(proposal.agent_id, proposal.user_id)
@@ -98,17 +93,21 @@ async def _commit(
             raise errors.Conflict(f"the proposal is {proposal.state} already")
         if decision is Decision.REFUSE:
             columns = {"state": ProposalState.REFUSED, "reason": reason, "decided_by": caller.key_id}
-            refused = await queries.decide(connection, proposal, columns)
-            return refused, changes, []
-        published = await publish.publish(
-            connection, resources.settings, proposal, caller.key_id, reason, changes
-        )
-        jobs = await write.enqueue(connection, resources.settings, changes.skills)
-    return published, changes, jobs
+            return await queries.decide(tx, proposal, columns)
+        published = await publish.publish(tx, resources.settings, proposal, caller.key_id, reason, changes)
+        await follow(tx, resources, changes)
+        return published
+
+
+async def follow(tx: RecordTransaction, resources: Resources, changes: SkillChanges) -> None:
+    """Index changed skills, and remove what is left of deleted ones after the commit."""
+    await write.index(tx, resources.settings, changes.skills)
+    for rest in changes.removals:
+        tx.after_commit(partial(removal.work_off, resources, rest))
 
 
 async def store(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
     settings: Settings,
     scope: Scope,
     run_id: str,
@@ -122,15 +121,15 @@ async def store(
     counts: dict[str, int] = {}
     skipped: list[dict[str, Any]] = []
     for position, draft in enumerate(drafts):
-        code = await _reason_against(connection, scope, draft)
+        code = await _reason_against(tx, scope, draft)
         if code is None:
-            await queries.delete_open(connection, scope, draft.name)
-            proposal = await queries.insert_open(connection, scope, run_id, name, draft)
+            await queries.delete_open(tx, scope, draft.name)
+            proposal = await queries.insert_open(tx, scope, run_id, name, draft)
             action = "skill_proposed"
             if settings.skill_publish_proposals:
                 changes = SkillChanges()
-                await publish.publish(connection, settings, proposal, _DREAM, None, changes)
-                await write.enqueue(connection, settings, changes.skills, delay=0)
+                await publish.publish(tx, settings, proposal, _DREAM, None, changes)
+                await write.index(tx, settings, changes.skills)
                 action = "skill_published"
             counts[action] = counts.get(action, 0) + 1
         else:
@@ -138,32 +137,27 @@ async def store(
     return counts, skipped
 
 
-async def _reason_against(
-    connection: AsyncConnection, scope: Scope, draft: ProposalDraft
-) -> RejectionCode | None:
-    await skill_queries.lock_scope(connection, scope)
-    versions = await skill_queries.lock_existing(connection, scope.tenant, set(draft.based_on))
-    named = await skill_queries.lock(connection, scope, draft.name)
+async def _reason_against(tx: Transaction, scope: Scope, draft: ProposalDraft) -> RejectionCode | None:
+    await skill_queries.lock_scope(tx, scope)
+    versions = await skill_queries.lock_existing(tx, set(draft.based_on))
+    named = await skill_queries.lock(tx, scope, draft.name)
     if versions != draft.based_on or (named is not None and named.id not in draft.based_on):
         return RejectionCode.CHANGED_MEANWHILE
-    refused = await queries.list_refused(connection, scope, draft.name)
+    refused = await queries.list_refused(tx, scope, draft.name)
     if any(proposal.based_on == draft.based_on for proposal in refused):
         return RejectionCode.UNDONE_BEFORE
     return None
 
 
-async def take_back(
-    connection: AsyncConnection, settings: Settings, tenant: str, run_id: str
-) -> UndoneProposals:
+async def take_back(tx: Transaction, settings: Settings, run_id: str) -> UndoneProposals:
     """Undo what a run proposed about skills, the latest first."""
     undone = UndoneProposals()
-    for proposal in await queries.lock_of_run(connection, tenant, run_id):
+    for proposal in await queries.lock_of_run(tx, run_id):
         if proposal.state not in {ProposalState.OPEN, ProposalState.PUBLISHED}:
             continue
-        reason = await publish.take_back(connection, settings, proposal, undone.changes)
+        reason = await publish.take_back(tx, settings, proposal, undone.changes)
         if reason is None:
             undone.undone.append(proposal.name)
         else:
             undone.kept.append({"name": proposal.name, "reason": reason})
-    undone.jobs = await write.enqueue(connection, settings, undone.changes.skills)
     return undone

@@ -8,13 +8,12 @@ as dream runs are, so that undo can bring them back.
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.dreams.skill_proposals import queries
 from shared.dreams.skill_proposals.proposal import ProposalState, SkillProposal
 from shared.foundation import errors
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.removal import Removal
@@ -34,7 +33,7 @@ class SkillChanges:
 
 
 async def publish(
-    connection: AsyncConnection,
+    tx: Transaction,
     settings: Settings,
     proposal: SkillProposal,
     decided_by: str,
@@ -46,18 +45,14 @@ async def publish(
     Raises errors.Conflict if one of them has changed, or if another skill has the name by now.
     """
     scope = proposal.scope
-    await skill_queries.lock_scope(connection, scope)
-    before = await skill_queries.lock(connection, scope, proposal.name)
-    replaced = await _lock_all(
-        connection, scope, [name for name in proposal.replaces if name != proposal.name]
-    )
+    await skill_queries.lock_scope(tx, scope)
+    before = await skill_queries.lock(tx, scope, proposal.name)
+    replaced = await _lock_all(tx, scope, [name for name in proposal.replaces if name != proposal.name])
     found = [*([before] if before else []), *replaced]
     if {skill.id: skill.version for skill in found} != proposal.based_on:
         raise errors.Conflict(_CHANGED)
-    stored = await write.store(
-        connection, settings, scope, proposal.name, _draft(proposal, found), SkillOrigin.DREAM
-    )
-    skill = await _with_times(connection, stored, found)
+    stored = await write.store(tx, settings, scope, proposal.name, _draft(proposal, found), SkillOrigin.DREAM)
+    skill = await _with_times(tx, stored, found)
     changes.skills.append(skill)
     columns = {
         "state": ProposalState.PUBLISHED,
@@ -68,13 +63,13 @@ async def publish(
         "skill_ids": [skill.id],
     }
     # Before the others are deleted: whatever names one of them goes with it.
-    decided = await queries.decide(connection, proposal, columns)
-    await _delete(connection, scope, replaced, changes)
+    decided = await queries.decide(tx, proposal, columns)
+    await _delete(tx, scope, replaced, changes)
     return decided
 
 
-async def _lock_all(connection: AsyncConnection, scope: Scope, names: list[str]) -> list[Skill]:
-    locked = [await skill_queries.lock(connection, scope, name) for name in sorted(names)]
+async def _lock_all(tx: Transaction, scope: Scope, names: list[str]) -> list[Skill]:
+    locked = [await skill_queries.lock(tx, scope, name) for name in sorted(names)]
     return [skill for skill in locked if skill is not None]
 
 
@@ -90,27 +85,25 @@ def _draft(proposal: SkillProposal, found: list[Skill]) -> SkillDraft:
     ).validated()
 
 
-async def _with_times(connection: AsyncConnection, skill: Skill, found: list[Skill]) -> Skill:
+async def _with_times(tx: Transaction, skill: Skill, found: list[Skill]) -> Skill:
     """Give a skill the earliest creation and the latest use of those that it was made from."""
     used = [item.last_used_at for item in found if item.last_used_at is not None]
     created_at = min([skill.created_at, *(item.created_at for item in found)])
-    return await skill_queries.set_times(connection, skill, created_at, max(used, default=None))
+    return await skill_queries.set_times(tx, skill, created_at, max(used, default=None))
 
 
-async def _delete(
-    connection: AsyncConnection, scope: Scope, skills: list[Skill], changes: SkillChanges
-) -> None:
+async def _delete(tx: Transaction, scope: Scope, skills: list[Skill], changes: SkillChanges) -> None:
     if not skills:
         return
     rows = Deletion(scope.tenant)
-    await deletion.add_skills(connection, rows, [skill.searchable for skill in skills])
-    _, rest = await deletion.carry_out(connection, rows)
-    await file_queries.delete_unused(connection, scope)
+    await deletion.add_skills(tx, rows, [skill.searchable for skill in skills])
+    _, rest = await deletion.carry_out(tx, rows)
+    await file_queries.delete_unused(tx, scope)
     changes.removals.append(rest)
 
 
 async def take_back(
-    connection: AsyncConnection, settings: Settings, proposal: SkillProposal, changes: SkillChanges
+    tx: Transaction, settings: Settings, proposal: SkillProposal, changes: SkillChanges
 ) -> str | None:
     """Undo an open or published proposal; return why it was not undone, or None.
 
@@ -118,31 +111,29 @@ async def take_back(
     """
     columns: dict[str, Any] = {"state": ProposalState.WITHDRAWN, "published_version": None, "before": []}
     if proposal.state is not ProposalState.PUBLISHED:
-        await queries.decide(connection, proposal, columns)
+        await queries.decide(tx, proposal, columns)
         return None
     scope = proposal.scope
-    await skill_queries.lock_scope(connection, scope)
-    skill = await skill_queries.lock(connection, scope, proposal.name)
+    await skill_queries.lock_scope(tx, scope)
+    skill = await skill_queries.lock(tx, scope, proposal.name)
     if skill is None or skill.version != proposal.published_version:
         return "it was changed since"
     before = [Skill.model_validate(item | {"id": "", "tenant": scope.tenant}) for item in proposal.before]
     # Before the skill is deleted: whatever names it goes with it.
-    await queries.decide(connection, proposal, columns | {"skill_ids": []})
+    await queries.decide(tx, proposal, columns | {"skill_ids": []})
     if all(item.name != proposal.name for item in before):
-        await _delete(connection, scope, [skill], changes)
-    stored = [await _restore(connection, settings, scope, item) for item in before]
+        await _delete(tx, scope, [skill], changes)
+    stored = [await _restore(tx, settings, scope, item) for item in before]
     restored = [item for item in stored if item is not None]
     changes.skills += restored
     versions = {item.id: item.version for item in restored}
-    await queries.decide(connection, proposal, {"based_on": versions, "skill_ids": list(versions)})
+    await queries.decide(tx, proposal, {"based_on": versions, "skill_ids": list(versions)})
     return None
 
 
-async def _restore(
-    connection: AsyncConnection, settings: Settings, scope: Scope, skill: Skill
-) -> Skill | None:
+async def _restore(tx: Transaction, settings: Settings, scope: Scope, skill: Skill) -> Skill | None:
     """Store a skill as it was, and return it; None if another one has its name by now."""
-    existing = await skill_queries.lock(connection, scope, skill.name)
+    existing = await skill_queries.lock(tx, scope, skill.name)
     if existing is not None and existing.origin is not SkillOrigin.DREAM:
         return None
     draft = SkillDraft(
@@ -153,5 +144,5 @@ async def _restore(
         front_matter=skill.front_matter,
         files=tuple(skill.files),
     )
-    stored = await write.store(connection, settings, scope, skill.name, draft, skill.origin)
-    return await skill_queries.set_times(connection, stored, skill.created_at, skill.last_used_at)
+    stored = await write.store(tx, settings, scope, skill.name, draft, skill.origin)
+    return await skill_queries.set_times(tx, stored, skill.created_at, skill.last_used_at)

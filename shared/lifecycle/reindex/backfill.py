@@ -15,16 +15,14 @@ async def backfill(
     Records that are written meanwhile get their jobs from their writers. If the generation `is_searched`
     already, searches lack these records until their jobs are done, and say so.
     """
-    async with resources.postgres.across_tenants() as connection:
-        tenants = await auth_queries.list_tenants(connection)
+    async with resources.postgres.across_tenants() as tx:
+        tenants = await auth_queries.list_tenants(tx)
     job_count = 0
     for tenant in tenants:
         async for page in KINDS[kind].pages(resources, tenant):
-            async with resources.postgres.for_tenant(tenant) as connection:
-                jobs = await index_jobs.enqueue_index_jobs(
-                    connection, tenant, kind, page, generation=generation
-                )
+            async with resources.postgres.for_tenant(tenant) as tx:
+                jobs = await index_jobs.enqueue_index_jobs(tx, tenant, kind, page, generation=generation)
                 if is_searched:
-                    await index_jobs.note_failure(connection, jobs, "qdrant: the collection is new")
+                    await index_jobs.note_failure(tx, jobs, "qdrant: the collection is new")
             job_count += len(page)
     return job_count

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.stages import SEARCHABLE_KINDS, RecordKind
+from shared.infra.transaction import FleetTransaction
 from shared.jobs import model_guard, model_pauses
 from shared.lifecycle.reindex.backfill import backfill
 from shared.platform.resources import Resources
@@ -53,8 +53,8 @@ async def _model_and_dimension(resources: Resources) -> tuple[str | None, int | 
     embedder, stage = resources.embedder, Purpose.EMBEDDING
     if embedder is None:
         return None, None
-    async with resources.postgres.across_tenants() as connection:
-        pause = await model_pauses.find(connection, stage, embedder.identity)
+    async with resources.postgres.across_tenants() as tx:
+        pause = await model_pauses.find(tx, stage, embedder.identity)
     if pause is not None or not embedder.is_known:
         async with model_guard.guard(resources.postgres, resources.settings, stage, embedder.identity):
             await embedder.check()
@@ -62,10 +62,10 @@ async def _model_and_dimension(resources: Resources) -> tuple[str | None, int | 
 
 
 async def _all_kinds_live(resources: Resources) -> bool:
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         live = {
             generation.kind
-            for generation in await generations.list_generations(connection)
+            for generation in await generations.list_generations(tx)
             if generation.state == "live"
         }
     return live == set(SEARCHABLE_KINDS)
@@ -79,19 +79,19 @@ async def _create_generations(
     *,
     always: bool,
 ) -> list[Generation]:
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         kinds_to_build = [
-            kind for kind in kinds if always or await _lacks_generation(connection, kind, model, dimension)
+            kind for kind in kinds if always or await _lacks_generation(tx, kind, model, dimension)
         ]
     if not kinds_to_build:
         return []
     prefix = resources.settings.prefix
-    async with resources.postgres.across_tenants(exclusive=True) as connection:
+    async with resources.postgres.across_tenants(exclusive=True) as tx:
         # Checked again under the lock: another process may have created the same one.
         new_generations = [
-            await generations.create(connection, kind, prefix, model, dimension)
+            await generations.create(tx, kind, prefix, model, dimension)
             for kind in kinds_to_build
-            if always or await _lacks_generation(connection, kind, model, dimension)
+            if always or await _lacks_generation(tx, kind, model, dimension)
         ]
     for generation in new_generations:
         job_count = await backfill(resources, generation.kind, generation.id)
@@ -101,12 +101,12 @@ async def _create_generations(
 
 
 async def _lacks_generation(
-    connection: AsyncConnection, kind: RecordKind, model: str | None, dimension: int | None
+    tx: FleetTransaction, kind: RecordKind, model: str | None, dimension: int | None
 ) -> bool:
     """Return whether neither the live generation nor one being built is for this model."""
     current_generations = [
         generation
-        for generation in await generations.list_generations(connection, kind)
+        for generation in await generations.list_generations(tx, kind)
         if generation.state != "retiring"
     ]
     return not any(generation.is_embedded_by(model, dimension) for generation in current_generations)
@@ -114,10 +114,10 @@ async def _lacks_generation(
 
 async def promote_ready(resources: Resources) -> list[Generation]:
     """Promote generations that are complete and drop retired ones; return the promoted ones."""
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         building_generations = [
             generation
-            for generation in await generations.list_generations(connection)
+            for generation in await generations.list_generations(tx)
             if generation.state == "building"
         ]
     promoted_generations = [
@@ -132,34 +132,34 @@ async def promote_ready(resources: Resources) -> list[Generation]:
 
 
 async def _promote_if_complete(resources: Resources, candidate: Generation) -> bool:
-    async with resources.postgres.across_tenants() as connection:
-        live = await generations.get_live(connection, candidate.kind)
-        if live is not None and await generations.count_missing(connection, candidate, live):
+    async with resources.postgres.across_tenants() as tx:
+        live = await generations.get_live(tx, candidate.kind)
+        if live is not None and await generations.count_missing(tx, candidate, live):
             return False
     if not await collections.exists(resources.qdrant, candidate.collection):
         # Qdrant was unavailable when the generation was created. Without records, none is missing either.
         return False
-    async with resources.postgres.across_tenants(exclusive=True) as connection:
+    async with resources.postgres.across_tenants(exclusive=True) as tx:
         others = [
             generation
-            for generation in await generations.list_generations(connection, candidate.kind)
+            for generation in await generations.list_generations(tx, candidate.kind)
             if generation.id != candidate.id
         ]
         live = next((generation for generation in others if generation.state == "live"), None)
         is_superseded = any(generation.id > candidate.id for generation in others)
-        if live is None or is_superseded or await generations.count_missing(connection, candidate, live):
+        if live is None or is_superseded or await generations.count_missing(tx, candidate, live):
             return False
-        await generations.promote(connection, candidate, others)
+        await generations.promote(tx, candidate, others)
     return True
 
 
 async def _drop_retired(resources: Resources) -> None:
-    async with resources.postgres.across_tenants() as connection:
-        retired_generations = await generations.list_retired(connection, RETIRE_AFTER)
+    async with resources.postgres.across_tenants() as tx:
+        retired_generations = await generations.list_retired(tx, RETIRE_AFTER)
     for generation in retired_generations:
         await collections.drop_collection(resources.qdrant, generation.collection)
-        async with resources.postgres.across_tenants() as connection:
-            await generations.delete_generation(connection, generation)
+        async with resources.postgres.across_tenants() as tx:
+            await generations.delete_generation(tx, generation)
         log.info("generation_dropped", collection=generation.collection)
 
 
@@ -168,10 +168,10 @@ async def create_collections(resources: Resources) -> None:
 
     All records of the kind become due for a new collection. The live generation gets the kind's alias.
     """
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         current_generations = [
             generation
-            for generation in await generations.list_generations(connection)
+            for generation in await generations.list_generations(tx)
             if generation.state != "retiring"
         ]
     existing = await collections.list_names(resources.qdrant)

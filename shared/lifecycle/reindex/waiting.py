@@ -14,8 +14,8 @@ async def count_waiting(resources: Resources, tenant: str) -> int:
     embedder = resources.embedder
     if embedder is None:
         return 0
-    async with resources.postgres.across_tenants() as connection:
-        all_generations = await generations.list_generations(connection)
+    async with resources.postgres.across_tenants() as tx:
+        all_generations = await generations.list_generations(tx)
     names = {embedder.known_name} if embedder.known_name else {g.model for g in all_generations} - {None}
     embedded = {generation.kind for generation in all_generations if generation.model in names}
     waiting = [kind for kind in SEARCHABLE_KINDS if kind not in embedded]

@@ -6,9 +6,8 @@ memory that was deleted says the text of that memory, which has a tombstone of i
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer.row_checks import Fields
 from shared.lifecycle.transfer.row_kind import LineKind
 from shared.lifecycle.transfer.row_owners import RowLine
@@ -19,23 +18,23 @@ from shared.memory.preferences import preference as preferences
 from shared.memory.preferences.preference import Condition, Effect, PreferenceDraft
 
 
-async def find(connection: AsyncConnection, scope: Scope, lines: Sequence[RowLine]) -> set[Key]:
+async def find(tx: Transaction, scope: Scope, lines: Sequence[RowLine]) -> set[Key]:
     """Return the keys of those of these lines, all of one kind, whose text has a tombstone in the scope."""
     texts_of = _TEXTS.get(lines[0].kind.name) if lines else None
     if texts_of is None:
         return set()
     texts = {line.key(scope): texts_of(line.fields) for line in lines}
     deleted = await tombstones.find_deleted(
-        connection, scope, sorted({text for named in texts.values() for text in named})
+        tx, scope, sorted({text for named in texts.values() for text in named})
     )
     return {key for key, named in texts.items() if not deleted.isdisjoint(named)}
 
 
-async def restore(connection: AsyncConnection, scope: Scope, kind: LineKind, rows: Sequence[Fields]) -> None:
+async def restore(tx: Transaction, scope: Scope, kind: LineKind, rows: Sequence[Fields]) -> None:
     """Delete the tombstones of imported rows of one kind, which were asked for although deleted before."""
     texts_of = _TEXTS.get(kind)
     if texts_of is not None and rows:
-        await tombstones.remove(connection, scope, [text for row in rows for text in texts_of(row)])
+        await tombstones.remove(tx, scope, [text for row in rows for text in texts_of(row)])
 
 
 def _texts_of_preference(fields: Fields) -> list[str]:

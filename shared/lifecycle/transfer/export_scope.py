@@ -8,10 +8,10 @@ user. One page is read per transaction, so that a slow reader keeps none open.
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from sqlalchemy import RowMapping
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import read
 from shared.foundation.scope import Caller, Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer import graph, memory_lines, row_lines, row_queries
 from shared.lifecycle.transfer.line_kinds import ROW_KINDS
 from shared.lifecycle.transfer.row_kind import GRAPH_KINDS, LineKind, Owner, RowKind
@@ -21,7 +21,7 @@ from shared.platform.resources import Resources
 
 # A row may have a megabyte.
 _ROW_PAGE = 50
-ReadPage = Callable[[AsyncConnection, row_queries.Key | None], Awaitable[list[RowMapping]]]
+ReadPage = Callable[[Transaction, row_queries.Key | None], Awaitable[list[RowMapping]]]
 
 
 async def export_scope(
@@ -48,10 +48,8 @@ async def export_turns(resources: Resources, caller: Caller, session_id: str) ->
     session = await read.read_session(resources, caller, session_id)
     kind = ROW_KINDS[LineKind.TURN]
 
-    async def read_page(connection: AsyncConnection, after: row_queries.Key | None) -> list[RowMapping]:
-        return await row_queries.list_session_page(
-            connection, kind, session.tenant, session.id, after, _ROW_PAGE
-        )
+    async def read_page(tx: Transaction, after: row_queries.Key | None) -> list[RowMapping]:
+        return await row_queries.list_session_page(tx, kind, session.id, after, _ROW_PAGE)
 
     async for line in _export_pages(resources, session.tenant, kind, read_page):
         yield line
@@ -69,8 +67,8 @@ def is_of_agent(kind: LineKind) -> bool:
 
 
 async def _export_rows(resources: Resources, scope: Scope, kind: RowKind) -> AsyncIterator[bytes]:
-    async def read_page(connection: AsyncConnection, after: row_queries.Key | None) -> list[RowMapping]:
-        return await row_queries.list_page(connection, kind, scope, after, _ROW_PAGE)
+    async def read_page(tx: Transaction, after: row_queries.Key | None) -> list[RowMapping]:
+        return await row_queries.list_page(tx, kind, scope, after, _ROW_PAGE)
 
     async for line in _export_pages(resources, scope.tenant, kind, read_page):
         yield line
@@ -81,8 +79,8 @@ async def _export_pages(
 ) -> AsyncIterator[bytes]:
     after: row_queries.Key | None = None
     while True:
-        async with resources.postgres.for_tenant(tenant) as connection:
-            rows = await read_page(connection, after)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            rows = await read_page(tx, after)
         for row in rows:
             yield row_lines.write_row(kind, row)
         if len(rows) < _ROW_PAGE:

@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.scope import Scope
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.transfer import graph_entities, graph_lines, graph_triples
 from shared.lifecycle.transfer.graph_batch import GraphBatch, Overtaken
@@ -42,21 +42,19 @@ async def export(resources: Resources, scope: Scope, kind: LineKind) -> AsyncIte
     """Yield the entities or the triples of exactly this scope as lines, also those that are over."""
     after = ""
     while True:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            lines, after = await _read_page(connection, scope, kind, after)
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            lines, after = await _read_page(tx, scope, kind, after)
         for line in lines:
             yield line
         if len(lines) < _PAGE:
             return
 
 
-async def _read_page(
-    connection: AsyncConnection, scope: Scope, kind: LineKind, after: str
-) -> tuple[list[bytes], str]:
+async def _read_page(tx: Transaction, scope: Scope, kind: LineKind, after: str) -> tuple[list[bytes], str]:
     if kind is LineKind.GRAPH_ENTITY:
-        entities = await entity_queries.list_scope_page(connection, scope, after, _PAGE)
+        entities = await entity_queries.list_scope_page(tx, scope, after, _PAGE)
         return [graph_lines.write_entity(entity) for entity in entities], entities[-1].id if entities else ""
-    triples = await triple_queries.list_scope_page(connection, scope, after, _PAGE)
+    triples = await triple_queries.list_scope_page(tx, scope, after, _PAGE)
     return [graph_lines.write_triple(triple) for triple in triples], triples[-1].id if triples else ""
 
 
@@ -121,9 +119,9 @@ async def _import_batch(target: Target, numbered: Sequence[Numbered], *, restore
 
 @repeated_after_deadlock
 async def _import_once(target: Target, numbered: Sequence[Numbered], *, restore: bool) -> GraphBatch:
-    async with target.resources.postgres.for_tenant(target.scope.tenant) as connection:
-        await erasure_queries.require_not_erased(connection, target.scope, target.erasures)
-        batch = GraphBatch(connection, target.scope)
+    async with target.resources.postgres.for_tenant(target.scope.tenant) as tx:
+        await erasure_queries.require_not_erased(tx, target.scope, target.erasures)
+        batch = GraphBatch(tx, target.scope)
         kept = await _without_deleted(batch, numbered, restore=restore)
         batch.entities = [(number, line) for number, line in kept if isinstance(line, EntityLine)]
         batch.triples = [(number, line) for number, line in kept if isinstance(line, TripleLine)]
@@ -138,13 +136,13 @@ async def _without_deleted(
     batch: GraphBatch, numbered: Sequence[Numbered], *, restore: bool
 ) -> list[Numbered]:
     """Return the lines of what no caller has deleted; with `restore`, all, and nothing is deleted then."""
-    known = await tombstones.known_names(batch.connection, batch.scope, _ends_of(numbered))
+    known = await tombstones.known_names(batch.tx, batch.scope, _ends_of(numbered))
     words = {number: _words(line, known) for number, line in numbered}
     said = {item for items in words.values() for item in items}
     if restore:
-        await tombstones.remove(batch.connection, batch.scope, said)
+        await tombstones.remove(batch.tx, batch.scope, said)
         return list(numbered)
-    deleted = await tombstones.find_deleted(batch.connection, batch.scope, said)
+    deleted = await tombstones.find_deleted(batch.tx, batch.scope, said)
     for number, _ in numbered:
         if deleted.intersection(words[number]):
             batch.refuse(number, _DELETED)

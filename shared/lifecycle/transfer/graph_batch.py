@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer.graph_lines import EntityLine, TripleLine
 from shared.lifecycle.transfer.scope_report import KindReport
 
@@ -18,7 +17,7 @@ class Overtaken(Exception):
 class GraphBatch:
     """Lines with their numbers in the upload; `refused` are numbers by the rule that they break."""
 
-    connection: AsyncConnection
+    tx: Transaction
     scope: Scope
     entities: Sequence[tuple[int, EntityLine]] = ()
     triples: Sequence[tuple[int, TripleLine]] = ()

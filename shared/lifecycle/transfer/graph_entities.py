@@ -34,7 +34,7 @@ async def write(batch: GraphBatch) -> None:
             batch.part.skipped += after == before
             present[after.id] = after
             changed |= {after.id: after} if after != before else {}
-    await import_queries.update_entities(batch.connection, batch.scope, list(changed.values()))
+    await import_queries.update_entities(batch.tx, batch.scope, list(changed.values()))
     await _insert(batch, new)
 
 
@@ -44,10 +44,10 @@ async def _lock_existing(batch: GraphBatch) -> dict[str, Entity]:
     Of one that was merged into another one since the export, it is that one.
     """
     live = {fold(line.name): line.expired_at is None for _, line in batch.entities}
-    existing = await import_queries.lock_named(batch.connection, batch.scope, live)
+    existing = await import_queries.lock_named(batch.tx, batch.scope, live)
     for folded, entity in existing.items():
         if live[folded]:
-            existing[folded] = await merged.find_kept(batch.connection, entity) or entity
+            existing[folded] = await merged.find_kept(batch.tx, entity) or entity
     return existing
 
 
@@ -64,10 +64,7 @@ def _joined(batch: GraphBatch, number: int, before: Entity, line: EntityLine) ->
 
 
 async def _insert(batch: GraphBatch, lines: Sequence[EntityLine]) -> None:
-    tenant = batch.scope.tenant
-    used_ids = await import_queries.list_used_ids(
-        batch.connection, tenant, "entity", {line.id for line in lines}
-    )
+    used_ids = await import_queries.list_used_ids(batch.tx, "entity", {line.id for line in lines})
     rows: list[dict[str, Any]] = []
     for line in lines:
         id_ = free_id(line.id, used_ids)
@@ -81,7 +78,7 @@ async def _insert(batch: GraphBatch, lines: Sequence[EntityLine]) -> None:
 
 async def insert_all(batch: GraphBatch, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert entities. Raises Overtaken if the scope has one of their names by now."""
-    inserted = await import_queries.insert_entities(batch.connection, batch.scope, rows)
+    inserted = await import_queries.insert_entities(batch.tx, batch.scope, rows)
     if len(inserted) < len(rows):
         raise Overtaken
 

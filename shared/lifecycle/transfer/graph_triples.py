@@ -29,9 +29,7 @@ async def write(batch: GraphBatch) -> None:
     lines = [line for number, line in batch.triples if _has_names(batch, number, line, ids)]
     ids |= await _insert_missing(batch, lines, ids)
     new = await _without_known(batch, [(line, _key_of(line, ids)) for line in lines])
-    used_ids = await import_queries.list_used_ids(
-        batch.connection, batch.scope.tenant, "triple", {line.id for line, _ in new}
-    )
+    used_ids = await import_queries.list_used_ids(batch.tx, "triple", {line.id for line, _ in new})
     rows: list[dict[str, Any]] = []
     for line, (subject_id, _, object_key) in new:
         id_ = graph_entities.free_id(line.id, used_ids)
@@ -42,7 +40,7 @@ async def write(batch: GraphBatch) -> None:
         batch.part.created += 1
         if id_ != line.id:
             batch.part.remapped[line.id] = id_
-    if len(await import_queries.insert_triples(batch.connection, batch.scope, rows)) < len(rows):
+    if len(await import_queries.insert_triples(batch.tx, batch.scope, rows)) < len(rows):
         raise Overtaken
     await _insert_sources(batch, {row["id"]: line for row, (line, _) in zip(rows, new, strict=True)})
 
@@ -51,7 +49,7 @@ async def _without_known(
     batch: GraphBatch, keyed: Sequence[tuple[TripleLine, SameKey]]
 ) -> list[tuple[TripleLine, SameKey]]:
     """Return the lines that say what neither the scope nor an earlier line says at these times."""
-    times = await import_queries.list_times(batch.connection, batch.scope, (key for _, key in keyed))
+    times = await import_queries.list_times(batch.tx, batch.scope, (key for _, key in keyed))
     new: list[tuple[TripleLine, SameKey]] = []
     for line, key in keyed:
         if _is_there(line.times, times[key]):
@@ -76,21 +74,21 @@ async def _resolve_ends(batch: GraphBatch) -> dict[End, str]:
     What was said of an entity before it was merged stays there if it is over, and else it is said of the one
     that was kept.
     """
-    connection, scope = batch.connection, batch.scope
+    tx, scope = batch.tx, batch.scope
     ends = {end for _, line in batch.triples for _, end, _ in _ends(line)}
     named = sorted({name for name, _ in ends})
-    by_folded = await entity_queries.resolve_names(connection, scope, named)
+    by_folded = await entity_queries.resolve_names(tx, scope, named)
     over = {fold(name) for name, is_over in ends if is_over}
-    of_just_this_name = await import_queries.list_ids_named(connection, scope, over)
+    of_just_this_name = await import_queries.list_ids_named(tx, scope, over)
     candidates = sorted({*named, *by_folded.values(), *of_just_this_name.values()})
-    existing = await entity_queries.lock_shared(connection, scope.tenant, candidates)
+    existing = await entity_queries.lock_shared(tx, candidates)
     visible = {id_: entity for id_, entity in existing.items() if entity.is_seen_by(scope)}
     ids: dict[End, str] = {}
     for name, is_over in sorted(ends):
         id_ = of_just_this_name.get(fold(name)) if is_over else None
         entity = visible.get(name) or visible.get(id_ or by_folded.get(fold(name), ""))
         if entity is not None and not is_over:
-            entity = await merged.find_kept(connection, entity, shared=True) or entity
+            entity = await merged.find_kept(tx, entity, shared=True) or entity
         if entity is not None:
             ids[name, is_over] = entity.id
     return ids
@@ -139,12 +137,12 @@ def _is_there(times: Times, known: list[Times]) -> bool:
 
 async def _insert_sources(batch: GraphBatch, lines: Mapping[str, TripleLine]) -> None:
     """Store the sources of triples by id, under the ids that sessions and memories were imported with."""
-    connection, scope = batch.connection, batch.scope
+    tx, scope = batch.tx, batch.scope
     sources = [(id_, source) for id_, line in lines.items() for source in line.sources]
     session_ids = {source.session_id for _, source in sources if source.session_id}
     memory_ids = {source.memory_id for _, source in sources if source.memory_id}
-    sessions = await row_ids.find_moved_sessions(connection, scope, session_ids) if session_ids else {}
-    memories = await id_mapping.map_ids(connection, scope, memory_ids) if memory_ids else {}
+    sessions = await row_ids.find_moved_sessions(tx, scope, session_ids) if session_ids else {}
+    memories = await id_mapping.map_ids(tx, scope, memory_ids) if memory_ids else {}
     rows = [
         {
             "triple_id": id_,
@@ -154,4 +152,4 @@ async def _insert_sources(batch: GraphBatch, lines: Mapping[str, TripleLine]) ->
         }
         for id_, source in sources
     ]
-    await import_queries.insert_sources(connection, scope.tenant, rows)
+    await import_queries.insert_sources(tx, rows)

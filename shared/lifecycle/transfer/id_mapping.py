@@ -11,9 +11,8 @@ import hmac
 import re
 from collections.abc import Iterable
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import scope_queries
 from shared.platform.auth import queries as auth_queries
 
@@ -28,12 +27,12 @@ def normalize_id(line_id: str) -> str | None:
     return lowered if _VALID_ID.fullmatch(lowered) else None
 
 
-async def map_ids(connection: AsyncConnection, scope: Scope, line_ids: Iterable[str]) -> dict[str, str]:
+async def map_ids(tx: Transaction, scope: Scope, line_ids: Iterable[str]) -> dict[str, str]:
     """Return the id in this scope for each id of a line. It is never in use in another scope."""
-    secret = await auth_queries.get_tenant_secret(connection, scope.tenant)
+    secret = await auth_queries.get_tenant_secret(tx, scope.tenant)
     candidates = {line_id: _candidate_ids(secret, scope, line_id) for line_id in line_ids}
     all_candidates = {candidate for ids in candidates.values() for candidate in ids}
-    used_ids = await scope_queries.ids_in_other_scopes(connection, scope, all_candidates)
+    used_ids = await scope_queries.ids_in_other_scopes(tx, scope, all_candidates)
     return {
         line_id: next(candidate for candidate in ids if candidate not in used_ids)
         for line_id, ids in candidates.items()

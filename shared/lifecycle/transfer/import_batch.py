@@ -7,21 +7,19 @@ fingerprint, or another import an id. Then a unique index is violated, and the b
 from collections.abc import Sequence
 
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.foundation import errors, stages
+from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
-from shared.foundation.stages import MemoryState, Pipeline, RecordKind
+from shared.foundation.stages import Pipeline, RecordKind
 from shared.infra.postgres import transaction_time
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import id_mapping, row_ids
 from shared.lifecycle.transfer.import_plan import ImportPlan, ImportState, plan
 from shared.lifecycle.transfer.ndjson import MemoryLine
 from shared.memory.longterm import history, save, scope_queries, tombstones
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Source
@@ -49,18 +47,11 @@ async def import_batch(
     """
     for _ in range(_MAX_ATTEMPTS):
         try:
-            executed_plan, jobs = await _commit(
+            return await _commit(
                 resources, scope, caller, lines, erasures, restore=restore, moves_sessions=moves_sessions
             )
         except IntegrityError:
             continue
-        await resources.index_writer.write_through(
-            [memory_document.document(memory) for memory in executed_plan.reindexed], jobs
-        )
-        pending_count = sum(memory.state is MemoryState.PENDING for memory in executed_plan.reindexed)
-        if pending_count:
-            resources.publisher.wake(stages.ENRICH, pending_count)
-        return executed_plan
     raise errors.Busy("others are writing these memories; what was imported so far is stored: try again")
 
 
@@ -73,41 +64,38 @@ async def _commit(
     *,
     restore: bool,
     moves_sessions: bool,
-) -> tuple[ImportPlan, list[Job]]:
+) -> ImportPlan:
     can_enrich = resources.language_model is not None
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await erasure_queries.require_not_erased(connection, scope, erasures)
+    async with resources.transaction(scope.tenant) as tx:
+        await erasure_queries.require_not_erased(tx, scope, erasures)
         if moves_sessions:
-            lines = await _with_moved_sources(connection, scope, lines)
-        state = await _load_state(connection, scope, lines, can_enrich=can_enrich, restore=restore)
-        refused = await _find_refused(connection, caller, state, lines)
+            lines = await _with_moved_sources(tx, scope, lines)
+        state = await _load_state(tx, scope, lines, can_enrich=can_enrich, restore=restore)
+        refused = await _find_refused(tx, caller, state, lines)
         executed_plan = plan(state, [line for line in lines if line.id not in refused])
         executed_plan.refused = [(line, refused[line.id]) for line in lines if line.id in refused]
         for before, after in executed_plan.updated:
-            await scope_queries.replace_memory(connection, after)
-            await history.add_update(connection, caller.key_id, before, after)
-        await scope_queries.insert_memories(connection, executed_plan.created)
-        await history.add(connection, caller.key_id, "imported", executed_plan.created)
+            await scope_queries.replace_memory(tx, after)
+            await history.add_update(tx, caller.key_id, before, after)
+        await scope_queries.insert_memories(tx, executed_plan.created)
+        await history.add(tx, caller.key_id, "imported", executed_plan.created)
         if restore:
             stored_memories = [*executed_plan.created, *(after for _, after in executed_plan.updated)]
-            await tombstones.remove(connection, scope, [memory.content for memory in stored_memories])
-        await job_queries.cancel(
-            connection, scope.tenant, RecordKind.MEMORY, executed_plan.no_longer_pending, Pipeline.ENRICHMENT
-        )
-        return executed_plan, await save.enqueue_jobs(connection, scope.tenant, executed_plan.reindexed)
+            await tombstones.remove(tx, scope, [memory.content for memory in stored_memories])
+        await job_queries.cancel(tx, RecordKind.MEMORY, executed_plan.no_longer_pending, Pipeline.ENRICHMENT)
+        await save.index(tx, executed_plan.reindexed)
+        return executed_plan
 
 
-async def _with_moved_sources(
-    connection: AsyncConnection, scope: Scope, lines: Sequence[MemoryLine]
-) -> list[MemoryLine]:
+async def _with_moved_sources(tx: Transaction, scope: Scope, lines: Sequence[MemoryLine]) -> list[MemoryLine]:
     """Return lines whose sources name imported sessions by the ids that these have here."""
     named = {source.session_id for line in lines for source in line.sources}
-    ids = await row_ids.find_moved_sessions(connection, scope, named)
+    ids = await row_ids.find_moved_sessions(tx, scope, named)
     return [line.with_sessions(ids) if ids else line for line in lines]
 
 
 async def _find_refused(
-    connection: AsyncConnection, caller: Caller, state: ImportState, lines: Sequence[MemoryLine]
+    tx: Transaction, caller: Caller, state: ImportState, lines: Sequence[MemoryLine]
 ) -> dict[str, str]:
     """Return the rules that lines break whose sources the caller may not name, by the ids of the lines."""
     added: list[tuple[str, str, Source]] = []
@@ -115,7 +103,7 @@ async def _find_refused(
         memory = state.memories.get(state.ids[line.id])
         known = [] if memory is None else memory.sources
         added += [(line.id, f"sources.{n}", item) for n, item in enumerate(line.sources) if item not in known]
-    named = await NamedSources.read(connection, caller, [source for _, _, source in added])
+    named = await NamedSources.read(tx, caller, [source for _, _, source in added])
     refused: dict[str, str] = {}
     for line_id, field, source in added:
         fault = named.fault(source, field)
@@ -125,27 +113,25 @@ async def _find_refused(
 
 
 async def _load_state(
-    connection: AsyncConnection, scope: Scope, lines: Sequence[MemoryLine], *, can_enrich: bool, restore: bool
+    tx: Transaction, scope: Scope, lines: Sequence[MemoryLine], *, can_enrich: bool, restore: bool
 ) -> ImportState:
     line_ids = {line.id for line in lines}
     ids = await id_mapping.map_ids(
-        connection, scope, line_ids.union(*(line.superseded_by + line.derived_from for line in lines))
+        tx, scope, line_ids.union(*(line.superseded_by + line.derived_from for line in lines))
     )
-    memories = await memory_queries.lock(connection, scope.tenant, [ids[line_id] for line_id in line_ids])
+    memories = await memory_queries.lock(tx, [ids[line_id] for line_id in line_ids])
     contents = [line.content for line in lines]
     return ImportState(
         scope=scope,
-        now=await transaction_time(connection),
+        now=await transaction_time(tx),
         can_enrich=can_enrich,
         ids=ids,
         memories={memory.id: memory for memory in memories},
         ids_by_fingerprint=await scope_queries.ids_by_fingerprint(
-            connection, scope, [fingerprint_of(line) for line in lines]
+            tx, scope, [fingerprint_of(line) for line in lines]
         ),
         ids_by_key=await scope_queries.ids_by_key(
-            connection, scope, [line.key for line in lines if line.key is not None]
+            tx, scope, [line.key for line in lines if line.key is not None]
         ),
-        deleted_contents=frozenset(
-            () if restore else await tombstones.find_deleted(connection, scope, contents)
-        ),
+        deleted_contents=frozenset(() if restore else await tombstones.find_deleted(tx, scope, contents)),
     )

@@ -13,7 +13,6 @@ import structlog
 import uuid_utils
 from sqlalchemy import JSON, RowMapping
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.state import types as state_types
@@ -25,6 +24,7 @@ from shared.foundation.roles import Role
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import transaction_time
+from shared.infra.transaction import Transaction
 from shared.jobs import index_jobs
 from shared.jobs.job import Job
 from shared.lifecycle import erasure_queries
@@ -112,27 +112,27 @@ async def import_rows(target: Target, lines: Sequence[RowLine], report: ScopeRep
 
 async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
     scope = target.scope
-    async with target.resources.postgres.for_tenant(scope.tenant) as connection:
-        await erasure_queries.require_not_erased(connection, scope, target.erasures)
-        batch = _Batch(lines[0].kind, scope, await transaction_time(connection))
-        owned_lines, without_session = await row_owners.lock_owners(connection, scope, lines)
+    async with target.resources.postgres.for_tenant(scope.tenant) as tx:
+        await erasure_queries.require_not_erased(tx, scope, target.erasures)
+        batch = _Batch(lines[0].kind, scope, await transaction_time(tx))
+        owned_lines, without_session = await row_owners.lock_owners(tx, scope, lines)
         batch.refused["its session is not there"] = without_session
-        selected_lines = await _select_lines(connection, target, batch, owned_lines)
-        batch.part.remapped = await row_owners.map_row_ids(connection, scope, selected_lines)
-        batch.versions = await row_owners.lock_state_stores(connection, scope, selected_lines)
+        selected_lines = await _select_lines(tx, target, batch, owned_lines)
+        batch.part.remapped = await row_owners.map_row_ids(tx, scope, selected_lines)
+        batch.versions = await row_owners.lock_state_stores(tx, scope, selected_lines)
         named_lines = [_with_new_id(batch, line) for line in selected_lines]
         if batch.kind.name is LineKind.PREFERENCE:
-            named_lines = await learnt_lines.link(connection, scope, named_lines)
+            named_lines = await learnt_lines.link(tx, scope, named_lines)
         if not target.restore:
-            batch.deleted_keys = await deleted_rows.find(connection, scope, named_lines)
-        await _write_rows(connection, batch, named_lines)
-        await _finish(connection, target, batch)
-        batch.jobs = await _enqueue(connection, batch)
+            batch.deleted_keys = await deleted_rows.find(tx, scope, named_lines)
+        await _write_rows(tx, batch, named_lines)
+        await _finish(tx, target, batch)
+        batch.jobs = await _enqueue(tx, batch)
         return batch
 
 
 async def _select_lines(
-    connection: AsyncConnection, target: Target, batch: _Batch, lines: list[RowLine]
+    tx: Transaction, target: Target, batch: _Batch, lines: list[RowLine]
 ) -> list[RowLine]:
     """Return the lines that the rules of their kind let in; note the numbers of the others by rule."""
     scope, settings = target.scope, target.resources.settings
@@ -141,29 +141,29 @@ async def _select_lines(
             lines, batch.refused[rights.SYSTEM_RULE] = _split_by_voice(target.caller, lines)
         case LineKind.PINNED_TEXT:
             lines, batch.refused[pinned_lines.NO_ROOM] = await pinned_lines.select_fitting(
-                connection, scope, lines, settings.context_max_pinned_chars
+                tx, scope, lines, settings.context_max_pinned_chars
             )
         case LineKind.SKILL_FILE | LineKind.SKILL:
-            lines, refused = await skill_lines.select_complete(connection, settings, scope, lines)
+            lines, refused = await skill_lines.select_complete(tx, settings, scope, lines)
             batch.refused |= refused
         case LineKind.SESSION_SUMMARY:
             lines, batch.refused[summary_lines.AHEAD] = await summary_lines.select_behind_windows(
-                connection, scope, lines
+                tx, scope, lines
             )
     return lines
 
 
-async def _finish(connection: AsyncConnection, target: Target, batch: _Batch) -> None:
+async def _finish(tx: Transaction, target: Target, batch: _Batch) -> None:
     """Bring what belongs to the rows into line with them: versions, tombstones, sessions, state stores."""
     scope, kind = batch.scope, batch.kind
     if kind.name is LineKind.SKILL:
-        await skill_queries.add_first_versions(connection, scope)
+        await skill_queries.add_first_versions(tx, scope)
     if target.restore:
-        await deleted_rows.restore(connection, scope, kind.name, batch.created)
+        await deleted_rows.restore(tx, scope, kind.name, batch.created)
     if kind.name is LineKind.TURN:
-        await row_owners.finish_sessions(connection, scope.tenant, batch.created)
+        await row_owners.finish_sessions(tx, batch.created)
     settings = target.resources.settings
-    await row_owners.finish_state_stores(connection, settings, kind, batch.created, batch.versions)
+    await row_owners.finish_state_stores(tx, settings, kind, batch.created, batch.versions)
 
 
 def _split_by_voice(caller: Caller, lines: Sequence[RowLine]) -> tuple[list[RowLine], list[int]]:
@@ -180,10 +180,10 @@ def _with_new_id(batch: _Batch, line: RowLine) -> RowLine:
     return line if new_id is None else line.with_fields(id=new_id)
 
 
-async def _write_rows(connection: AsyncConnection, batch: _Batch, lines: Sequence[RowLine]) -> None:
+async def _write_rows(tx: Transaction, batch: _Batch, lines: Sequence[RowLine]) -> None:
     """Skip, keep, overwrite or insert the row of each line, and count it."""
     scope, kind, part = batch.scope, batch.kind, batch.part
-    rows = await row_queries.lock_rows(connection, kind, scope, [line.key(scope) for line in lines])
+    rows = await row_queries.lock_rows(tx, kind, scope, [line.key(scope) for line in lines])
     for line in lines:
         row = rows.get(line.key(scope))
         if row is None:
@@ -198,12 +198,12 @@ async def _write_rows(connection: AsyncConnection, batch: _Batch, lines: Sequenc
         elif kind.is_kept:
             part.kept.append("/".join(map(str, line.key(scope))))
         else:
-            await row_queries.update_row(connection, kind, row, changes | _new_version(batch, line, row))
+            await row_queries.update_row(tx, kind, row, changes | _new_version(batch, line, row))
             if kind.name is LineKind.PINNED_TEXT:
                 # Stored contexts repeat the text that was replaced.
-                await idempotency_queries.erase_responses(connection, scope.tenant, [row["id"]])
+                await idempotency_queries.erase_responses(tx, [row["id"]])
             part.updated += 1
-    await row_queries.insert_rows(connection, kind, batch.created)
+    await row_queries.insert_rows(tx, kind, batch.created)
     part.created = len(batch.created)
 
 
@@ -238,15 +238,15 @@ def _new_version(batch: _Batch, line: RowLine, row: RowMapping) -> Fields:
     return columns
 
 
-async def _enqueue(connection: AsyncConnection, batch: _Batch) -> list[Job]:
+async def _enqueue(tx: Transaction, batch: _Batch) -> list[Job]:
     """Enqueue the index jobs of the inserted rows, if search finds such rows."""
     record_kind = batch.kind.record_kind
     if record_kind is None or not batch.created:
         return []
-    tenant, record_ids = batch.scope.tenant, [_record_id(record_kind, row) for row in batch.created]
-    versions = await _READ_VERSIONS[record_kind](connection, tenant, record_ids)
+    record_ids = [_record_id(record_kind, row) for row in batch.created]
+    versions = await _READ_VERSIONS[record_kind](tx, record_ids)
     return await index_jobs.enqueue_index_jobs(
-        connection, tenant, record_kind, versions, delay=WRITE_THROUGH_SECONDS
+        tx, tx.tenant, record_kind, versions, delay=WRITE_THROUGH_SECONDS
     )
 
 

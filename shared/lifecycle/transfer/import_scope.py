@@ -73,8 +73,8 @@ async def import_lines(
 
 
 async def _target(resources: Resources, caller: Caller, scope: Scope, *, restore: bool) -> Target:
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        erasures = await erasure_queries.list_last(connection, scope)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        erasures = await erasure_queries.list_last(tx, scope)
         return Target(resources, caller, scope, erasures, restore)
 
 

@@ -37,30 +37,26 @@ class _RefusedSession(Exception):
 
 async def _commit(target: Target, line: RowLine, part: KindReport) -> None:
     scope = target.scope
-    async with target.resources.postgres.for_tenant(scope.tenant) as connection:
-        await erasure_queries.require_not_erased(connection, scope, target.erasures)
-        ids = await row_ids.map_session_ids(connection, scope, [line.fields["id"]])
+    async with target.resources.postgres.for_tenant(scope.tenant) as tx:
+        await erasure_queries.require_not_erased(tx, scope, target.erasures)
+        ids = await row_ids.map_session_ids(tx, scope, [line.fields["id"]])
         session_id = ids[line.fields["id"]]
         if session_id != line.fields["id"]:
             part.remapped[line.fields["id"]] = session_id
-        row = (await row_queries.lock_rows(connection, line.kind, scope, [(session_id,)])).get((session_id,))
+        row = (await row_queries.lock_rows(tx, line.kind, scope, [(session_id,)])).get((session_id,))
         if row is not None:
             named = compared_columns(line.kind) & line.fields.keys()
             changes = {name: line.fields[name] for name in named if line.fields[name] != row[name]}
             part.updated, part.skipped = int(bool(changes)), int(not changes)
             if changes:
-                await row_queries.update_row(connection, line.kind, row, changes)
+                await row_queries.update_row(tx, line.kind, row, changes)
             return
         expires_at = line.fields.get("expires_at")
-        if expires_at is not None and expires_at <= await transaction_time(connection):
+        if expires_at is not None and expires_at <= await transaction_time(tx):
             raise _RefusedSession("the session is over")
         try:
             await place_session(
-                connection,
-                target.resources,
-                target.caller,
-                _columns(target, line, session_id),
-                entries.holds_entries,
+                tx, target.resources, target.caller, _columns(target, line, session_id), entries.holds_entries
             )
         except errors.Conflict as error:
             raise _RefusedSession(str(error)) from None

@@ -17,8 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions.open import get_session, new_columns, place_session, validate_id
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append
@@ -26,6 +24,7 @@ from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns.turn import Turn, TurnDraft
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
 from shared.lifecycle.transfer import rockbot
@@ -55,8 +54,8 @@ async def import_turns(resources: Resources, caller: Caller, scope: Scope, file:
     The report is {"created", "skipped", "remapped": {session: its id here}, "malformed": [{"line", "rule"}]}.
     """
     progress, malformed = _TurnImport(resources, caller, scope), list[dict[str, Any]]()
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        progress.erasures = await erasure_queries.list_last(connection, scope)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        progress.erasures = await erasure_queries.list_last(tx, scope)
     for log_id, drafts in _group_by_session(rockbot.read_turns(file, malformed)):
         await _append_missing(progress, log_id, drafts)
     return {
@@ -83,14 +82,11 @@ async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[T
     if log_id not in progress.sessions:
         progress.sessions[log_id] = await _open_session(progress, log_id)
     session_id = progress.sessions[log_id]
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        await erasure_queries.require_not_erased(connection, progress.scope, progress.erasures)
-        session = await get_session(connection, resources.settings, caller, session_id, lock=True)
-        missing_drafts = await _select_missing(connection, session, drafts)
-        turns, jobs = await append.insert_turns(
-            connection, resources.settings, session, missing_drafts, is_activity=False
-        )
-    await append.cache_and_index(resources, session, turns, jobs)
+    async with resources.transaction(caller.tenant) as tx:
+        await erasure_queries.require_not_erased(tx, progress.scope, progress.erasures)
+        session = await get_session(tx, resources.settings, caller, session_id, lock=True)
+        missing_drafts = await _select_missing(tx, session, drafts)
+        await append.insert_turns(tx, resources, session, missing_drafts, is_activity=False)
     progress.created += len(missing_drafts)
     progress.skipped += len(drafts) - len(missing_drafts)
 
@@ -109,12 +105,10 @@ async def _open_session(progress: _TurnImport, log_id: str) -> str:
 async def _place_session(progress: _TurnImport, session_id: str) -> str:
     resources, scope = progress.resources, progress.scope
     columns = new_columns(scope, session_id)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await erasure_queries.require_not_erased(connection, scope, progress.erasures)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        await erasure_queries.require_not_erased(tx, scope, progress.erasures)
         try:
-            session = await place_session(
-                connection, resources, progress.caller, columns, entries.holds_entries
-            )
+            session = await place_session(tx, resources, progress.caller, columns, entries.holds_entries)
         except errors.Conflict:
             raise _TakenId from None
     return session.id
@@ -127,12 +121,10 @@ def _candidate_ids(scope: Scope, log_id: str) -> Iterator[str]:
     yield f"imported/{hashlib.sha256(name.encode()).hexdigest()[:24]}"
 
 
-async def _select_missing(
-    connection: AsyncConnection, session: Session, drafts: Sequence[TurnDraft]
-) -> list[TurnDraft]:
+async def _select_missing(tx: Transaction, session: Session, drafts: Sequence[TurnDraft]) -> list[TurnDraft]:
     """Return the turns that a locked session lacks, each once."""
     times = {draft.created_at for draft in drafts}
-    stored_turns = await turn_queries.list_created_at(connection, session, times)
+    stored_turns = await turn_queries.list_created_at(tx, session, times)
     existing_identities = {_identity(stored_turn) for stored_turn in stored_turns}
     by_identity = {_identity(draft): draft for draft in drafts}
     return [draft for identity, draft in by_identity.items() if identity not in existing_identities]

@@ -6,15 +6,14 @@ nobody could ever end what it waits for.
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer import id_mapping
 from shared.lifecycle.transfer.row_owners import RowLine
 from shared.memory.longterm import queries as memory_queries
 
 
-async def link(connection: AsyncConnection, scope: Scope, lines: Sequence[RowLine]) -> list[RowLine]:
+async def link(tx: Transaction, scope: Scope, lines: Sequence[RowLine]) -> list[RowLine]:
     """Return lines of preferences with the ids of their memories in this scope, or with none.
 
     The memories are locked against deletion until the transaction ends.
@@ -22,7 +21,7 @@ async def link(connection: AsyncConnection, scope: Scope, lines: Sequence[RowLin
     named = {line.fields["memory_id"] for line in lines} - {None}
     if not named:
         return list(lines)
-    ids = await id_mapping.map_ids(connection, scope, named)
-    existing = await memory_queries.lock_existing(connection, scope.tenant, sorted(ids.values()))
+    ids = await id_mapping.map_ids(tx, scope, named)
+    existing = await memory_queries.lock_existing(tx, sorted(ids.values()))
     linked = {line_id: memory_id for line_id, memory_id in ids.items() if memory_id in existing}
     return [line.with_fields(memory_id=linked.get(line.fields["memory_id"])) for line in lines]

@@ -40,8 +40,8 @@ async def export(resources: Resources, scope: Scope) -> AsyncIterator[bytes]:
     """Yield each memory of exactly this scope as a line of JSON, without a kind, with its line break."""
     after = ""
     while True:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            memories = await scope_queries.list_page(connection, scope, after, _PAGE)
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            memories = await scope_queries.list_page(tx, scope, after, _PAGE)
         for memory in memories:
             yield ndjson.write_line(memory)
         if len(memories) < _PAGE:
@@ -58,8 +58,8 @@ async def import_stream(
     nothing stored, for more than 32 MiB, 100 000 lines, or 1 MiB in one line; errors.Conflict if the user or
     agent is erased meanwhile: what is not stored by then is dropped.
     """
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        erasures = await erasure_queries.list_last(connection, scope)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        erasures = await erasure_queries.list_last(tx, scope)
     report = Report()
     with tempfile.SpooledTemporaryFile(upload.MAX_IN_MEMORY_BYTES) as spool:
         await upload.receive_upload(chunks, spool)

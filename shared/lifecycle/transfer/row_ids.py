@@ -10,32 +10,27 @@ import hmac
 from collections.abc import Collection
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer import row_queries
 from shared.platform.auth import queries as auth_queries
 
 
-async def map_session_ids(
-    connection: AsyncConnection, scope: Scope, line_ids: Collection[str]
-) -> dict[str, str]:
+async def map_session_ids(tx: Transaction, scope: Scope, line_ids: Collection[str]) -> dict[str, str]:
     """Return for each session id of a line the id that the session has, or is to get, in this scope."""
-    own, used_elsewhere = await row_queries.list_session_ids(connection, scope, sorted(line_ids))
+    own, used_elsewhere = await row_queries.list_session_ids(tx, scope, sorted(line_ids))
     ids = {line_id: own.get(line_id, line_id) for line_id in line_ids}
     if not used_elsewhere:
         return ids
-    secret = await auth_queries.get_tenant_secret(connection, scope.tenant)
+    secret = await auth_queries.get_tenant_secret(tx, scope.tenant)
     return ids | {line_id: _session_id(secret, scope, line_id) for line_id in used_elsewhere}
 
 
-async def find_moved_sessions(
-    connection: AsyncConnection, scope: Scope, line_ids: Collection[str]
-) -> dict[str, str]:
+async def find_moved_sessions(tx: Transaction, scope: Scope, line_ids: Collection[str]) -> dict[str, str]:
     """Return those of `map_session_ids` that are not the line's own, and that a session here has."""
-    ids = await map_session_ids(connection, scope, line_ids)
+    ids = await map_session_ids(tx, scope, line_ids)
     moved = {line_id: session_id for line_id, session_id in ids.items() if line_id != session_id}
-    existing, _ = await row_queries.list_session_ids(connection, scope, sorted(moved.values()))
+    existing, _ = await row_queries.list_session_ids(tx, scope, sorted(moved.values()))
     return {line_id: session_id for line_id, session_id in moved.items() if session_id in existing}
 
 

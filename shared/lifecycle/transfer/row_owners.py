@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import RowMapping
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.state import queries as state_queries
@@ -19,6 +18,7 @@ from shared.conversation.state.types import Caps, OwnerKind
 from shared.conversation.summary import queries as summary_queries
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.jobs import summary_jobs
 from shared.lifecycle.transfer import row_ids, row_queries
 from shared.lifecycle.transfer.row_checks import Fields
@@ -56,7 +56,7 @@ class RowLine:
 
 
 async def lock_owners(
-    connection: AsyncConnection, scope: Scope, lines: Sequence[RowLine]
+    tx: Transaction, scope: Scope, lines: Sequence[RowLine]
 ) -> tuple[list[RowLine], list[int]]:
     """Lock the owners of lines of one kind; return the lines with the ids that their owners have here.
 
@@ -66,24 +66,24 @@ async def lock_owners(
     if kind.owner is Owner.SCOPE:
         return list(lines), []
     if is_of_agent:
-        await agent_queries.lock(connection, scope.tenant, scope.agent_id)
+        await agent_queries.lock(tx, scope.agent_id)
         is_state = kind.owner is Owner.STATE_STORE
         return [line.with_fields(owner_id=scope.agent_id) if is_state else line for line in lines], []
     column = "owner_id" if kind.owner is Owner.STATE_STORE else "session_id"
-    ids = await row_ids.map_session_ids(connection, scope, {line.fields[column] for line in lines})
-    sessions = await row_queries.lock_sessions(connection, scope, set(ids.values()))
+    ids = await row_ids.map_session_ids(tx, scope, {line.fields[column] for line in lines})
+    sessions = await row_queries.lock_sessions(tx, scope, set(ids.values()))
     mapped = [line.with_fields(**{column: ids[line.fields[column]]}) for line in lines]
     missing = [line.number for line in mapped if line.fields[column] not in sessions]
     return [line for line in mapped if line.fields[column] in sessions], missing
 
 
-async def map_row_ids(connection: AsyncConnection, scope: Scope, lines: Sequence[RowLine]) -> dict[str, str]:
+async def map_row_ids(tx: Transaction, scope: Scope, lines: Sequence[RowLine]) -> dict[str, str]:
     """Return the new ids of those lines whose id a row of another owner has, by the ids of the lines."""
     if not lines or not lines[0].kind.is_keyed_by_id:
         return {}
     kind = lines[0].kind
-    rows = await row_queries.lock_rows(connection, kind, scope, [line.key(scope) for line in lines])
-    secret = await auth_queries.get_tenant_secret(connection, scope.tenant)
+    rows = await row_queries.lock_rows(tx, kind, scope, [line.key(scope) for line in lines])
+    secret = await auth_queries.get_tenant_secret(tx, scope.tenant)
     new_ids: dict[str, str] = {}
     for line in lines:
         owner_id, row = _owner_id(scope, kind, line.fields), rows.get(line.key(scope))
@@ -101,13 +101,13 @@ def _owner_id(scope: Scope, kind: RowKind, row: Mapping[str, Any] | RowMapping) 
     return str(agent_id) if kind.owner is Owner.AGENT else json.dumps([agent_id, user_id])
 
 
-async def lock_state_stores(connection: AsyncConnection, scope: Scope, lines: Iterable[RowLine]) -> Versions:
+async def lock_state_stores(tx: Transaction, scope: Scope, lines: Iterable[RowLine]) -> Versions:
     """Lock the state stores that lines name, and return the version of each one's next write."""
     if any(line.kind.owner is not Owner.STATE_STORE for line in lines):
         return {}
     owners = {state_owner(scope.tenant, line.fields) for line in lines}
     in_order = sorted(owners, key=lambda owner: (owner.kind, owner.id))
-    return {owner: await state_queries.next_version(connection, owner) for owner in in_order}
+    return {owner: await state_queries.next_version(tx, owner) for owner in in_order}
 
 
 def state_owner(tenant: str, fields: Fields) -> state_types.Owner:
@@ -116,11 +116,7 @@ def state_owner(tenant: str, fields: Fields) -> state_types.Owner:
 
 
 async def finish_state_stores(
-    connection: AsyncConnection,
-    settings: Settings,
-    kind: RowKind,
-    created: Iterable[Fields],
-    versions: Versions,
+    tx: Transaction, settings: Settings, kind: RowKind, created: Iterable[Fields], versions: Versions
 ) -> None:
     """Let the next write of each state store follow the imported ones; delete what is over its maximum."""
     last_versions = dict(versions)
@@ -128,15 +124,15 @@ async def finish_state_stores(
         owner = state_owner(row["tenant"], row)
         last_versions[owner] = max(last_versions[owner], row["version"])
     for owner, version in last_versions.items():
-        await state_queries.raise_version(connection, owner, version)
+        await state_queries.raise_version(tx, owner, version)
         caps = Caps.from_settings(settings, owner.kind)
         if kind.name is LineKind.STATE_KEY:
-            await state_queries.evict_keys(connection, owner, caps.keys)
+            await state_queries.evict_keys(tx, owner, caps.keys)
         elif kind.name is LineKind.TRANSCRIPT_ENTRY:
-            await state_queries.evict_entries(connection, owner, caps.entries)
+            await state_queries.evict_entries(tx, owner, caps.entries)
 
 
-async def finish_sessions(connection: AsyncConnection, tenant: str, turns: Iterable[Fields]) -> None:
+async def finish_sessions(tx: Transaction, turns: Iterable[Fields]) -> None:
     """Count the inserted turns of each session; its next turn follows them.
 
     A summary that has later turns lacks those that came back, so it is made anew.
@@ -146,7 +142,7 @@ async def finish_sessions(connection: AsyncConnection, tenant: str, turns: Itera
         seqs.setdefault(row["session_id"], []).append(row["seq"])
     for session_id, of_session in seqs.items():
         await session_queries.note_log_change(
-            connection, tenant, session_id, more_turns=len(of_session), last_seq=max(of_session)
+            tx, session_id, more_turns=len(of_session), last_seq=max(of_session)
         )
-        if await summary_queries.delete_covering(connection, tenant, session_id, min(of_session)):
-            await summary_jobs.schedule_summary(connection, tenant, session_id)
+        if await summary_queries.delete_covering(tx, session_id, min(of_session)):
+            await summary_jobs.schedule_summary(tx, session_id)

@@ -23,13 +23,13 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.table import session
 from shared.conversation.state.types import OwnerKind
 from shared.foundation.names import fold
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer.row_checks import Fields
 from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind, carried_columns
 from shared.search.text import tsvector
@@ -38,23 +38,18 @@ Key = tuple[Any, ...]
 
 
 async def list_page(
-    connection: AsyncConnection, kind: RowKind, scope: Scope, after: Key | None, limit: int
+    tx: Transaction, kind: RowKind, scope: Scope, after: Key | None, limit: int
 ) -> list[RowMapping]:
     """Return the rows of a kind that exactly this scope has, which follow the position `after`."""
-    return await _page(connection, kind, _of_scope(kind, scope), after, limit)
+    return await _page(tx, kind, _of_scope(kind, scope), after, limit)
 
 
 async def list_session_page(
-    connection: AsyncConnection,
-    kind: RowKind,
-    tenant: str,
-    session_id: str,
-    after: Key | None,
-    limit: int,
+    tx: Transaction, kind: RowKind, session_id: str, after: Key | None, limit: int
 ) -> list[RowMapping]:
     """Return the rows of a kind that one session has, which follow the position `after`."""
-    in_session = and_(tenant_filter(kind.table, tenant), kind.table.c.session_id == session_id)
-    return await _page(connection, kind, in_session, after, limit)
+    in_session = and_(tenant_filter(kind.table, tx.tenant), kind.table.c.session_id == session_id)
+    return await _page(tx, kind, in_session, after, limit)
 
 
 def position_of(kind: RowKind, row: RowMapping) -> Key:
@@ -63,14 +58,14 @@ def position_of(kind: RowKind, row: RowMapping) -> Key:
 
 
 async def _page(
-    connection: AsyncConnection, kind: RowKind, condition: ColumnElement[bool], after: Key | None, limit: int
+    tx: Transaction, kind: RowKind, condition: ColumnElement[bool], after: Key | None, limit: int
 ) -> list[RowMapping]:
     order = [kind.table.c[name] for name in kind.order or kind.key]
     columns = {column.name: column for column in (*carried_columns(kind).values(), *order)}
     statement: Select[Any] = select(*columns.values()).where(condition).order_by(*order).limit(limit)
     if after is not None:
         statement = statement.where(tuple_(*order) > after)
-    return list((await connection.execute(statement)).mappings())
+    return list((await tx.execute(statement)).mappings())
 
 
 def _of_scope(kind: RowKind, scope: Scope) -> ColumnElement[bool]:
@@ -104,7 +99,7 @@ def _is_owned(kind: RowKind, scope: Scope) -> ColumnElement[bool]:
 
 
 async def lock_rows(
-    connection: AsyncConnection, kind: RowKind, scope: Scope, keys: Collection[Key]
+    tx: Transaction, kind: RowKind, scope: Scope, keys: Collection[Key]
 ) -> dict[Key, RowMapping]:
     """Lock the rows with these keys, and return them by their keys.
 
@@ -113,11 +108,11 @@ async def lock_rows(
     columns = [kind.table.c[name] for name in kind.key]
     where = tenant_filter(kind.table, scope.tenant) if kind.is_keyed_by_id else _is_owned(kind, scope)
     statement = select(kind.table).where(where, tuple_(*columns).in_(list(keys)))
-    rows = await connection.execute(statement.order_by(*kind.table.primary_key).with_for_update())
+    rows = await tx.execute(statement.order_by(*kind.table.primary_key).with_for_update())
     return {tuple(row[name] for name in kind.key): row for row in rows.mappings()}
 
 
-async def insert_rows(connection: AsyncConnection, kind: RowKind, rows: Iterable[Fields]) -> None:
+async def insert_rows(tx: Transaction, kind: RowKind, rows: Iterable[Fields]) -> None:
     """Insert rows; columns that a row does not name get their defaults.
 
     Raises IntegrityError when the key of one is taken.
@@ -129,19 +124,17 @@ async def insert_rows(connection: AsyncConnection, kind: RowKind, rows: Iterable
         rows = [row | {"terms": tsvector.terms_of(kind.search_text(row))} for row in rows]
     # A statement for many rows needs the same columns in each.
     for _, group in groupby(sorted(rows, key=sorted), key=sorted):
-        await connection.execute(statement, list(group))
+        await tx.execute(statement, list(group))
 
 
-async def update_row(
-    connection: AsyncConnection, kind: RowKind, row: RowMapping, columns: Mapping[str, Any]
-) -> None:
+async def update_row(tx: Transaction, kind: RowKind, row: RowMapping, columns: Mapping[str, Any]) -> None:
     """Overwrite columns of a locked row."""
     is_row = (column == row[column.name] for column in kind.table.primary_key)
-    await connection.execute(update(kind.table).where(*is_row).values(dict(columns)))
+    await tx.execute(update(kind.table).where(*is_row).values(dict(columns)))
 
 
 async def list_session_ids(
-    connection: AsyncConnection, scope: Scope, line_ids: Sequence[str]
+    tx: Transaction, scope: Scope, line_ids: Sequence[str]
 ) -> tuple[dict[str, str], set[str]]:
     """Return the scope's own sessions among these ids, and those that other scopes use.
 
@@ -150,15 +143,13 @@ async def list_session_ids(
     by_folded_id = {fold(line_id): line_id for line_id in line_ids}
     statement = select(session.c.id, session.c.folded_id, exact_scope(session, scope).label("is_own"))
     where = (tenant_filter(session, scope.tenant), is_any_of(session.c.folded_id, by_folded_id))
-    rows = list(await connection.execute(statement.where(*where)))
+    rows = list(await tx.execute(statement.where(*where)))
     own = {by_folded_id[row.folded_id]: row.id for row in rows if row.is_own}
     return own, {by_folded_id[row.folded_id] for row in rows if not row.is_own}
 
 
-async def lock_sessions(
-    connection: AsyncConnection, scope: Scope, session_ids: Collection[str]
-) -> dict[str, RowMapping]:
+async def lock_sessions(tx: Transaction, scope: Scope, session_ids: Collection[str]) -> dict[str, RowMapping]:
     """Lock the scope's live sessions among these, in the order of their ids."""
     where = (_is_live_session(scope), is_any_of(session.c.id, session_ids))
     statement = select(session).where(*where).order_by(session.c.id).with_for_update()
-    return {row["id"]: row for row in (await connection.execute(statement)).mappings()}
+    return {row["id"]: row for row in (await tx.execute(statement)).mappings()}

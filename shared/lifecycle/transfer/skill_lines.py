@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer import row_queries
 from shared.lifecycle.transfer.row_kind import LineKind
 from shared.lifecycle.transfer.row_owners import RowLine
@@ -16,19 +15,17 @@ NO_ROOM = "there are as many skills as there may be"
 
 
 async def select_complete(
-    connection: AsyncConnection, settings: Settings, scope: Scope, lines: Sequence[RowLine]
+    tx: Transaction, settings: Settings, scope: Scope, lines: Sequence[RowLine]
 ) -> tuple[list[RowLine], dict[str, list[int]]]:
     """Lock the skills of a scope; return the lines to store, and the numbers of the others by the reason."""
-    await queries.lock_scope(connection, scope)
+    await queries.lock_scope(tx, scope)
     if not lines or lines[0].kind.name is LineKind.SKILL_FILE:
         return list(lines), {}
-    present = await file_queries.list_present(connection, scope, set[str]().union(*map(_digests, lines)))
+    present = await file_queries.list_present(tx, scope, set[str]().union(*map(_digests, lines)))
     complete = [line for line in lines if _digests(line) <= present]
-    existing = await row_queries.lock_rows(
-        connection, lines[0].kind, scope, [line.key(scope) for line in complete]
-    )
+    existing = await row_queries.lock_rows(tx, lines[0].kind, scope, [line.key(scope) for line in complete])
     new = [line for line in complete if line.key(scope) not in existing]
-    room = max(0, settings.skill_max_per_scope - await queries.count_in_scope(connection, scope))
+    room = max(0, settings.skill_max_per_scope - await queries.count_in_scope(tx, scope))
     without_room = {line.number for line in new[room:]}
     complete_numbers = {line.number for line in complete}
     return [line for line in complete if line.number not in without_room], {

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import uuid_utils
 from sqlalchemy import delete, func, insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import advisory_lock_key, is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.business_context.part import Row
 from shared.memory.business_context.table import business_context_part as part_table
 
@@ -24,45 +24,43 @@ _MOVE = text(
 )
 
 
-async def lock(connection: AsyncConnection, tenant: str) -> None:
+async def lock(tx: Transaction) -> None:
     """Lock a tenant's business context against other writers until the transaction ends."""
-    key = advisory_lock_key("business_context", tenant)
-    await connection.execute(select(func.pg_advisory_xact_lock(key)))
+    key = advisory_lock_key("business_context", tx.tenant)
+    await tx.execute(select(func.pg_advisory_xact_lock(key)))
 
 
-async def list_rows(connection: AsyncConnection, tenant: str, *, lock_rows: bool = False) -> list[Row]:
+async def list_rows(tx: Transaction, *, lock_rows: bool = False) -> list[Row]:
     """Return all rows of a tenant's business context; with `lock_rows`, deletions of sources wait."""
-    statement = select(part_table).where(tenant_filter(part_table, tenant)).order_by(part_table.c.id)
-    rows = await connection.execute(statement.with_for_update() if lock_rows else statement)
+    statement = select(part_table).where(tenant_filter(part_table, tx.tenant)).order_by(part_table.c.id)
+    rows = await tx.execute(statement.with_for_update() if lock_rows else statement)
     return [Row.from_row(row) for row in rows.mappings()]
 
 
-async def insert_row(
-    connection: AsyncConnection, tenant: str, position: int, content: str, **provenance: str | None
-) -> str:
+async def insert_row(tx: Transaction, position: int, content: str, **provenance: str | None) -> str:
     """Insert a part, with its provenance if it is a promoted line; return its id."""
     part_id = str(uuid_utils.uuid7())
-    values = {"tenant": tenant, "id": part_id, "position": position, "content": content}
-    await connection.execute(insert(part_table).values(values | provenance))
+    values = {"tenant": tx.tenant, "id": part_id, "position": position, "content": content}
+    await tx.execute(insert(part_table).values(values | provenance))
     return part_id
 
 
-async def move_rows(connection: AsyncConnection, tenant: str, rows: Sequence[Mapping[str, Any]]) -> None:
+async def move_rows(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     """Give rows, as {id, position, content}, their new positions and texts."""
     if rows:
         encoded = orjson.dumps([dict(row) for row in rows]).decode()
-        await connection.execute(_MOVE, {"tenant": tenant, "rows": encoded})
+        await tx.execute(_MOVE, {"tenant": tx.tenant, "rows": encoded})
 
 
-async def delete_rows(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
+async def delete_rows(tx: Transaction, ids: Sequence[str]) -> None:
     """Delete rows."""
     if ids:
-        where = (tenant_filter(part_table, tenant), is_any_of(part_table.c.id, ids))
-        await connection.execute(delete(part_table).where(*where))
+        where = (tenant_filter(part_table, tx.tenant), is_any_of(part_table.c.id, ids))
+        await tx.execute(delete(part_table).where(*where))
 
 
-async def keep_without_sessions(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
+async def keep_without_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
     """Let promoted lines stay although these sessions, which have expired, are about to be deleted."""
     if session_ids:
-        where = (tenant_filter(part_table, tenant), is_any_of(part_table.c.session_id, session_ids))
-        await connection.execute(update(part_table).where(*where).values(session_id=None))
+        where = (tenant_filter(part_table, tx.tenant), is_any_of(part_table.c.session_id, session_ids))
+        await tx.execute(update(part_table).where(*where).values(session_id=None))

@@ -18,8 +18,8 @@ async def read(resources: Resources, caller: Caller) -> dict[str, Any]:
     `provenance` names sessions and users, so only a key that may write the text is shown it.
     """
     rights.require_area(caller, Area.TENANT, Action.READ)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        parts = parts_of(await queries.list_rows(connection, caller.tenant))
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        parts = parts_of(await queries.list_rows(tx))
     return to_json(parts, is_owner=rights.is_unbound(caller))
 
 

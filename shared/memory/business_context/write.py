@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.scratchpad.near_identical import words_of
 from shared.foundation import errors, validation, versions
 from shared.foundation.scope import Caller
 from shared.foundation.versions import ABSENT, Expected
+from shared.infra.transaction import Transaction
 from shared.memory.business_context import queries
 from shared.memory.business_context.edit import edit
 from shared.memory.business_context.part import MAX_CHARACTERS, Part, parts_of, promoted_line, text_of
@@ -41,12 +40,12 @@ async def put(
     """
     require_right(caller)
     validation.check_text(content, "content", MAX_CHARACTERS, allow_blank=True)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        await queries.lock(connection, caller.tenant)
-        before = parts_of(await queries.list_rows(connection, caller.tenant, lock_rows=True))
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        await queries.lock(tx)
+        before = parts_of(await queries.list_rows(tx, lock_rows=True))
         _check_version(text_of(before), expected)
-        await _store(connection, caller.tenant, before, content)
-        parts = parts_of(await queries.list_rows(connection, caller.tenant))
+        await _store(tx, before, content)
+        parts = parts_of(await queries.list_rows(tx))
     return to_json(parts, is_owner=True)
 
 
@@ -58,7 +57,7 @@ def _check_version(content: str, expected: Expected | None) -> None:
     versions.check(_WHAT, version_of(content), expected)
 
 
-async def _store(connection: AsyncConnection, tenant: str, before: Sequence[Part], content: str) -> None:
+async def _store(tx: Transaction, before: Sequence[Part], content: str) -> None:
     result = edit(before, content)
     moved = [
         {"id": row.id, "position": position, "content": line}
@@ -67,10 +66,10 @@ async def _store(connection: AsyncConnection, tenant: str, before: Sequence[Part
     ]
     moved_ids = {row["id"] for row in moved}
     gone = [row.id for part in before for row in part.rows if row.id not in moved_ids]
-    await queries.delete_rows(connection, tenant, gone)
-    await queries.move_rows(connection, tenant, moved)
+    await queries.delete_rows(tx, gone)
+    await queries.move_rows(tx, moved)
     for position, own_text in result.own:
-        await queries.insert_row(connection, tenant, position, own_text)
+        await queries.insert_row(tx, position, own_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +80,28 @@ class AddedLine:
     is_repeated: bool
 
 
-async def add_line(
-    connection: AsyncConnection, tenant: str, content: str, **provenance: str | None
-) -> AddedLine | None:
+async def add_line(tx: Transaction, content: str, **provenance: str | None) -> AddedLine | None:
     """Add a promoted line at the end, or one more provenance to a near-identical promoted one.
 
     `provenance` are agent_id, user_id, session_id, snippet_id and reason. The caller has called
     `queries.lock`. Return None if the text has no room for the line.
     """
     line = promoted_line(content)
-    parts = parts_of(await queries.list_rows(connection, tenant, lock_rows=True))
+    parts = parts_of(await queries.list_rows(tx, lock_rows=True))
     words = words_of(line)
     for part in parts:
         if part.is_promoted and words_of(part.text) == words:
-            row_id = await _repeat(connection, tenant, part, line, provenance)
+            row_id = await _repeat(tx, part, line, provenance)
             return AddedLine(row_id, is_repeated=True)
     if len(text_of(parts)) + len(line) + 1 > MAX_CHARACTERS:
         return None
     position = parts[-1].rows[0].position + 1 if parts else 0
-    return AddedLine(await queries.insert_row(connection, tenant, position, line, **provenance), False)
+    return AddedLine(await queries.insert_row(tx, position, line, **provenance), False)
 
 
-async def _repeat(
-    connection: AsyncConnection, tenant: str, part: Part, line: str, provenance: dict[str, str | None]
-) -> str:
+async def _repeat(tx: Transaction, part: Part, line: str, provenance: dict[str, str | None]) -> str:
     """Note that a line was promoted once more: a snippet that was promoted into it before is noted once."""
     for row in part.rows:
         if row.snippet_id == provenance["snippet_id"]:
             return row.id
-    return await queries.insert_row(connection, tenant, part.rows[0].position, line, **provenance)
+    return await queries.insert_row(tx, part.rows[0].position, line, **provenance)

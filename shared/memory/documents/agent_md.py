@@ -22,8 +22,8 @@ _MIN_COMMON_WORDS = 1 / 3
 
 async def search_agent_md(resources: Resources, tenant: str, query: str) -> list[Passage]:
     """Return the passages of a tenant's business context that match a query, best first, with BM25 scores."""
-    async with resources.postgres.for_tenant(tenant) as connection:
-        text = text_of(parts_of(await queries.list_rows(connection, tenant)))
+    async with resources.postgres.for_tenant(tenant) as tx:
+        text = text_of(parts_of(await queries.list_rows(tx)))
     return passages_of(text, query, resources.settings.document_chunk_chars)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Select, bindparam, delete, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import Text
 
 from shared.foundation.stages import Stage
 from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.documents import index_document
 from shared.memory.documents.document import Document, DocumentChunk
 from shared.memory.documents.table import document, document_chunk
@@ -58,56 +58,48 @@ def row_of(chunk_id: str, position: int, content: str, **place: int | None) -> d
     }
 
 
-async def insert_chunks(
-    connection: AsyncConnection, existing: Document, rows: Sequence[dict[str, Any]]
-) -> list[str]:
+async def insert_chunks(tx: Transaction, existing: Document, rows: Sequence[dict[str, Any]]) -> list[str]:
     """Insert chunks of a document's latest version; return the ids of those that were not there before."""
     values = {"tenant": existing.tenant, "document_id": existing.id, "version": existing.version}
-    inserted = await connection.scalars(_INSERT, values | {"rows": orjson.dumps(list(rows)).decode()})
+    inserted = await tx.scalars(_INSERT, values | {"rows": orjson.dumps(list(rows)).decode()})
     return list(inserted.all())
 
 
-async def count_unindexed(connection: AsyncConnection, existing: Document, stages: Sequence[Stage]) -> int:
+async def count_unindexed(tx: Transaction, existing: Document, stages: Sequence[Stage]) -> int:
     """Return how many index jobs of a document's latest version are in one of these stages, and not dead."""
     names = {"tenant": existing.tenant, "document_id": existing.id, "version": existing.version}
     values = names | {"stages": [stage.name for stage in stages]}
-    return int(await connection.scalar(_COUNT_UNINDEXED, values) or 0)
+    return int(await tx.scalar(_COUNT_UNINDEXED, values) or 0)
 
 
 async def list_other_versions(
-    connection: AsyncConnection,
-    tenant: str,
-    document_id: str,
-    kept_versions: Collection[int],
-    limit: int | None = None,
+    tx: Transaction, document_id: str, kept_versions: Collection[int], limit: int | None = None
 ) -> list[tuple[str, str]]:
     """Return up to `limit` chunks of a document of other versions than these, as (id, content).
 
     The document itself may be gone.
     """
     where = (
-        tenant_filter(document_chunk, tenant),
+        tenant_filter(document_chunk, tx.tenant),
         document_chunk.c.document_id == document_id,
         document_chunk.c.version.not_in(kept_versions),
     )
     place = (document_chunk.c.version, document_chunk.c.position)
     statement = select(document_chunk.c.id, document_chunk.c.content).where(*where)
-    rows = await connection.execute(statement.order_by(*place).limit(limit))
+    rows = await tx.execute(statement.order_by(*place).limit(limit))
     return [(row.id, row.content) for row in rows]
 
 
-async def has_other_versions(
-    connection: AsyncConnection, existing: Document, kept_versions: Collection[int]
-) -> bool:
+async def has_other_versions(tx: Transaction, existing: Document, kept_versions: Collection[int]) -> bool:
     """Tell whether a document has chunks of other versions than these."""
-    found = await list_other_versions(connection, existing.tenant, existing.id, kept_versions, limit=1)
+    found = await list_other_versions(tx, existing.id, kept_versions, limit=1)
     return bool(found)
 
 
-async def delete_chunks(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
+async def delete_chunks(tx: Transaction, ids: Sequence[str]) -> None:
     """Delete chunks."""
-    where = (tenant_filter(document_chunk, tenant), is_any_of(document_chunk.c.id, ids))
-    await connection.execute(delete(document_chunk).where(*where))
+    where = (tenant_filter(document_chunk, tx.tenant), is_any_of(document_chunk.c.id, ids))
+    await tx.execute(delete(document_chunk).where(*where))
 
 
 def _is_of_document() -> ColumnElement[bool]:
@@ -127,53 +119,47 @@ def _is_searchable(tenant: str) -> tuple[ColumnElement[bool], ...]:
     return tenant_filter(document_chunk, tenant), is_switched_to
 
 
-async def list_searchable(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str]
-) -> list[DocumentChunk]:
+async def list_searchable(tx: Transaction, ids: Sequence[str]) -> list[DocumentChunk]:
     """Return those of these chunks that are of the searchable version of their document."""
-    where = (*_is_searchable(tenant), is_any_of(document_chunk.c.id, ids))
-    rows = await connection.execute(_with_document().where(*where))
+    where = (*_is_searchable(tx.tenant), is_any_of(document_chunk.c.id, ids))
+    rows = await tx.execute(_with_document().where(*where))
     return [DocumentChunk(**row) for row in rows.mappings()]
 
 
-async def list_matching(
-    connection: AsyncConnection, tenant: str, terms: Sequence[str], limit: int
-) -> list[DocumentChunk]:
+async def list_matching(tx: Transaction, terms: Sequence[str], limit: int) -> list[DocumentChunk]:
     """Return searchable chunks that contain any of the terms, best match first."""
     if not terms:
         return []
     matches, rank = tsvector.matches_any(document_chunk.c.search_terms, terms)
-    statement = _with_document().where(*_is_searchable(tenant), matches)
-    rows = await connection.execute(statement.order_by(rank.desc(), document_chunk.c.id).limit(limit))
+    statement = _with_document().where(*_is_searchable(tx.tenant), matches)
+    rows = await tx.execute(statement.order_by(rank.desc(), document_chunk.c.id).limit(limit))
     return [DocumentChunk(**row) for row in rows.mappings()]
 
 
-async def load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
+async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
     """Return the index documents of a tenant's chunks, by record id, whether searchable yet or not."""
-    where = (tenant_filter(document_chunk, tenant), is_any_of(document_chunk.c.id, record_ids))
-    rows = await connection.execute(_with_document().where(*where))
+    where = (tenant_filter(document_chunk, tx.tenant), is_any_of(document_chunk.c.id, record_ids))
+    rows = await tx.execute(_with_document().where(*where))
     return [index_document.document(DocumentChunk(**row)) for row in rows.mappings()]
 
 
-async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+async def versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the index version of each of these chunks that exists, by id."""
-    where = (*_has_document(tenant), is_any_of(document_chunk.c.id, record_ids))
-    rows = await connection.scalars(select(document_chunk.c.id).where(*where))
+    where = (*_has_document(tx.tenant), is_any_of(document_chunk.c.id, record_ids))
+    rows = await tx.scalars(select(document_chunk.c.id).where(*where))
     return dict.fromkeys(rows, index_document.VERSION)
 
 
-async def count(connection: AsyncConnection, tenant: str) -> int:
+async def count(tx: Transaction) -> int:
     """Return the number of a tenant's chunks."""
-    statement = select(func.count()).select_from(document_chunk).where(*_has_document(tenant))
-    return int(await connection.scalar(statement) or 0)
+    statement = select(func.count()).select_from(document_chunk).where(*_has_document(tx.tenant))
+    return int(await tx.scalar(statement) or 0)
 
 
-async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's chunks, ordered by id, as id → index version."""
-    where = (*_has_document(tenant), document_chunk.c.id > after)
-    rows = await connection.scalars(
+    where = (*_has_document(tx.tenant), document_chunk.c.id > after)
+    rows = await tx.scalars(
         select(document_chunk.c.id).where(*where).order_by(document_chunk.c.id).limit(limit)
     )
     return dict.fromkeys(rows, index_document.VERSION)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import orjson
 from sqlalchemy import ColumnElement, delete, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.documents.chunk import Chunk
 from shared.memory.documents.document import Document
 from shared.memory.documents.table import parsed_chunk
@@ -24,10 +24,10 @@ _INSERT = text(
 )
 
 
-async def insert(connection: AsyncConnection, existing: Document, chunks: Sequence[Chunk]) -> None:
+async def insert(tx: Transaction, existing: Document, chunks: Sequence[Chunk]) -> None:
     """Insert parsed chunks of a locked document's latest version."""
     values = {"tenant": existing.tenant, "document_id": existing.id, "version": existing.version}
-    await connection.execute(_INSERT, values | {"rows": _to_json(chunks)})
+    await tx.execute(_INSERT, values | {"rows": _to_json(chunks)})
 
 
 def _to_json(chunks: Sequence[Chunk]) -> str:
@@ -44,23 +44,23 @@ def _to_json(chunks: Sequence[Chunk]) -> str:
     return orjson.dumps(rows).decode()
 
 
-async def list_first(connection: AsyncConnection, existing: Document, limit: int) -> list[Chunk]:
+async def list_first(tx: Transaction, existing: Document, limit: int) -> list[Chunk]:
     """Return the first parsed chunks of a document's latest version that are not stored yet."""
     columns = [parsed_chunk.c[name] for name in ("content", "position", "page", "line_from", "line_to")]
     statement = select(*columns).where(*_of(existing), parsed_chunk.c.version == existing.version)
-    rows = await connection.execute(statement.order_by(parsed_chunk.c.position).limit(limit))
+    rows = await tx.execute(statement.order_by(parsed_chunk.c.position).limit(limit))
     return [Chunk(*row) for row in rows]
 
 
-async def remove_stored(connection: AsyncConnection, existing: Document, last_position: int) -> None:
+async def remove_stored(tx: Transaction, existing: Document, last_position: int) -> None:
     """Delete the parsed chunks of a document's latest version up to a position: they are stored."""
     is_stored = (parsed_chunk.c.version == existing.version, parsed_chunk.c.position <= last_position)
-    await connection.execute(delete(parsed_chunk).where(*_of(existing), *is_stored))
+    await tx.execute(delete(parsed_chunk).where(*_of(existing), *is_stored))
 
 
-async def remove(connection: AsyncConnection, existing: Document) -> None:
+async def remove(tx: Transaction, existing: Document) -> None:
     """Delete all parsed chunks of a locked document, of whatever version."""
-    await connection.execute(delete(parsed_chunk).where(*_of(existing)))
+    await tx.execute(delete(parsed_chunk).where(*_of(existing)))
 
 
 def _of(existing: Document) -> tuple[ColumnElement[bool], ...]:

@@ -14,8 +14,8 @@ from shared.platform.resources import Resources
 async def get_document(resources: Resources, caller: Caller, document_id: str) -> Document:
     """Return a document. Raises errors.NotFound if there is none."""
     rights.require_area(caller, Area.TENANT, Action.READ)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        document = await queries.get(connection, caller.tenant, document_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        document = await queries.get(tx, document_id)
     if document is None:
         raise errors.NotFound(f"document not found: {document_id}")
     return document
@@ -30,5 +30,5 @@ async def list_documents(
 ) -> list[Document]:
     """Return documents, newest first: all, or those in a state."""
     rights.require_area(caller, Area.TENANT, Action.READ)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await queries.list_page(connection, caller.tenant, limit, after, state)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await queries.list_page(tx, limit, after, state)

@@ -61,8 +61,8 @@ class _Found:
 
 async def _find_chunks(resources: Resources, tenant: str, query: str) -> _Found:
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[DocumentChunk]:
-        async with resources.postgres.for_tenant(tenant) as connection:
-            return await chunk_queries.list_matching(connection, tenant, terms, max_rows)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            return await chunk_queries.list_matching(tx, terms, max_rows)
 
     async def read_hits(found: IndexHits) -> tuple[list[ScoredChunk], int]:
         current = await _read_hits(resources, tenant, found.hits)
@@ -80,8 +80,8 @@ async def _find_chunks(resources: Resources, tenant: str, query: str) -> _Found:
 
 
 async def _read_hits(resources: Resources, tenant: str, hits: Sequence[Hit]) -> list[ScoredChunk]:
-    async with resources.postgres.for_tenant(tenant) as connection:
-        chunks = await chunk_queries.list_searchable(connection, tenant, [hit.record_id for hit in hits])
+    async with resources.postgres.for_tenant(tenant) as tx:
+        chunks = await chunk_queries.list_searchable(tx, [hit.record_id for hit in hits])
     by_id = {chunk.id: chunk for chunk in chunks}
     return [(by_id[hit.record_id], hit.keyword, hit.cosine) for hit in hits if hit.record_id in by_id]
 

@@ -6,10 +6,9 @@ in between, the file is deleted when the removal is due. Each upload has a file 
 removal never means the file of another one.
 """
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
 from shared.foundation.content import Subject, declare_store
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.jobs.removals import Family
 
@@ -22,19 +21,19 @@ _UPLOAD_SECONDS = 3600.0
 _REPLACED_SECONDS = 5.0
 
 
-async def expect(connection: AsyncConnection, tenant: str, file_id: str) -> None:
+async def expect(tx: Transaction, file_id: str) -> None:
     """Write down that a file is about to be stored, and is to be deleted unless it is kept."""
-    await removals.add(connection, tenant, file_id, {FILES: [file_id]}, delay=_UPLOAD_SECONDS)
+    await removals.add(tx, file_id, {FILES: [file_id]}, delay=_UPLOAD_SECONDS)
 
 
-async def keep(connection: AsyncConnection, tenant: str, file_id: str) -> None:
+async def keep(tx: Transaction, file_id: str) -> None:
     """Let an expected file stay. Raises errors.Unavailable if it took so long that it is being deleted."""
-    if not await removals.has_rest(connection, tenant, file_id):
+    if not await removals.has_rest(tx, file_id):
         raise errors.Unavailable("the file store", "storing the file took too long")
-    await removals.complete(connection, tenant, file_id, FILES, [file_id])
-    await removals.finish(connection, tenant, file_id)
+    await removals.complete(tx, file_id, FILES, [file_id])
+    await removals.finish(tx, file_id)
 
 
-async def remove_replaced(connection: AsyncConnection, tenant: str, file_id: str) -> None:
+async def remove_replaced(tx: Transaction, file_id: str) -> None:
     """Delete the file of an earlier version after this transaction."""
-    await removals.add(connection, tenant, file_id, {FILES: [file_id]}, delay=_REPLACED_SECONDS)
+    await removals.add(tx, file_id, {FILES: [file_id]}, delay=_REPLACED_SECONDS)

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import orjson
 from sqlalchemy import ARRAY, Text, bindparam, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.graph.entity import Entity
 from shared.memory.graph.names import fold, key_of
 from shared.memory.graph.table import graph_entity, graph_triple
@@ -25,22 +25,18 @@ Times = tuple[datetime | None, datetime | None, datetime | None]
 """What tells triples that say the same apart: `valid_at`, `invalid_at`, `expired_at`."""
 
 
-async def lock_named(
-    connection: AsyncConnection, scope: Scope, folded_names: Iterable[str]
-) -> dict[str, Entity]:
+async def lock_named(tx: Transaction, scope: Scope, folded_names: Iterable[str]) -> dict[str, Entity]:
     """Lock the entities of exactly this scope with these names, expired or not; return them by folded name.
 
     Whoever writes a triple of one of them does not wait for it.
     """
     where = (exact_scope(graph_entity, scope), is_any_of(graph_entity.c.folded_name, folded_names))
     statement = select(graph_entity).where(*where).order_by(graph_entity.c.id).with_for_update(key_share=True)
-    rows = (await connection.execute(statement)).mappings()
+    rows = (await tx.execute(statement)).mappings()
     return {row["folded_name"]: Entity.from_row(row) for row in rows}
 
 
-async def list_ids_named(
-    connection: AsyncConnection, scope: Scope, folded_names: Collection[str]
-) -> dict[str, str]:
+async def list_ids_named(tx: Transaction, scope: Scope, folded_names: Collection[str]) -> dict[str, str]:
     """Return the ids of the entities of exactly this scope with these names, expired or not, by folded name.
 
     An alias is no such name.
@@ -48,17 +44,15 @@ async def list_ids_named(
     if not folded_names:
         return {}
     where = (exact_scope(graph_entity, scope), is_any_of(graph_entity.c.folded_name, folded_names))
-    rows = await connection.execute(select(graph_entity.c.folded_name, graph_entity.c.id).where(*where))
+    rows = await tx.execute(select(graph_entity.c.folded_name, graph_entity.c.id).where(*where))
     return {row.folded_name: row.id for row in rows}
 
 
-async def list_used_ids(
-    connection: AsyncConnection, tenant: str, record: Literal["entity", "triple"], ids: Iterable[str]
-) -> set[str]:
+async def list_used_ids(tx: Transaction, record: Literal["entity", "triple"], ids: Iterable[str]) -> set[str]:
     """Return those of these ids that entities, or triples, of any scope have."""
     table = graph_entity if record == "entity" else graph_triple
-    statement = select(table.c.id).where(tenant_filter(table, tenant), is_any_of(table.c.id, ids))
-    return set((await connection.scalars(statement)).all())
+    statement = select(table.c.id).where(tenant_filter(table, tx.tenant), is_any_of(table.c.id, ids))
+    return set((await tx.scalars(statement)).all())
 
 
 _INSERT_ENTITIES = text(
@@ -80,18 +74,14 @@ _INSERT_ENTITIES = text(
 )
 
 
-async def insert_entities(
-    connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
-) -> list[Entity]:
+async def insert_entities(tx: Transaction, scope: Scope, rows: Sequence[Mapping[str, Any]]) -> list[Entity]:
     """Insert entities with their names, and return those that were not there: nobody else has their names."""
     if not rows:
         return []
     folded = [{**row, "folded_name": fold(row["name"])} for row in rows]
-    inserted = await prepared.fetch(
-        connection, _INSERT_ENTITIES, prepared.scope_values(scope) | {"rows": _encode(folded)}
-    )
+    inserted = await tx.fetch(_INSERT_ENTITIES, prepared.scope_values(scope) | {"rows": _encode(folded)})
     entities = [Entity.from_row(row) for row in inserted]
-    await _insert_names(connection, scope, entities)
+    await _insert_names(tx, scope, entities)
     return entities
 
 
@@ -111,15 +101,15 @@ _DELETE_NAMES = text("DELETE FROM graph_name WHERE tenant = :tenant AND entity_i
 )
 
 
-async def update_entities(connection: AsyncConnection, scope: Scope, entities: Sequence[Entity]) -> None:
+async def update_entities(tx: Transaction, scope: Scope, entities: Sequence[Entity]) -> None:
     """Write locked entities of this scope as they are to be, with their names."""
     if not entities:
         return
     rows = [entity.model_dump(mode="json") | {"is_derived": entity.is_derived} for entity in entities]
-    await prepared.fetch(connection, _UPDATE_ENTITIES, {"tenant": scope.tenant, "rows": _encode(rows)})
+    await tx.fetch(_UPDATE_ENTITIES, {"tenant": scope.tenant, "rows": _encode(rows)})
     ids = [entity.id for entity in entities]
-    await prepared.fetch(connection, _DELETE_NAMES, {"tenant": scope.tenant, "ids": ids})
-    await _insert_names(connection, scope, entities)
+    await tx.fetch(_DELETE_NAMES, {"tenant": scope.tenant, "ids": ids})
+    await _insert_names(tx, scope, entities)
 
 
 _INSERT_NAMES = text(
@@ -131,7 +121,7 @@ _INSERT_NAMES = text(
 )
 
 
-async def _insert_names(connection: AsyncConnection, scope: Scope, entities: Sequence[Entity]) -> None:
+async def _insert_names(tx: Transaction, scope: Scope, entities: Sequence[Entity]) -> None:
     rows = [
         {"entity_id": entity.id, "folded": folded, "key": key_of(folded)}
         for entity in entities
@@ -139,7 +129,7 @@ async def _insert_names(connection: AsyncConnection, scope: Scope, entities: Seq
     ]
     if rows:
         values = prepared.scope_values(scope) | {"rows": _encode(rows)}
-        await prepared.fetch(connection, _INSERT_NAMES, values)
+        await tx.fetch(_INSERT_NAMES, values)
 
 
 # Each half has an index of its own: one entity may have any number of triples.
@@ -168,14 +158,12 @@ _SAME = text(
 )
 
 
-async def list_times(
-    connection: AsyncConnection, scope: Scope, keys: Iterable[SameKey]
-) -> dict[SameKey, list[Times]]:
+async def list_times(tx: Transaction, scope: Scope, keys: Iterable[SameKey]) -> dict[SameKey, list[Times]]:
     """Return when triples of exactly this scope hold that say one of these, by what they say."""
     wanted = sorted(set(keys))
     columns = ("subject_ids", "predicates", "object_keys")
     values = {name: [key[position] for key in wanted] for position, name in enumerate(columns)}
-    rows = await prepared.fetch(connection, _SAME, prepared.scope_values(scope) | values)
+    rows = await tx.fetch(_SAME, prepared.scope_values(scope) | values)
     times: dict[SameKey, list[Times]] = {key: [] for key in wanted}
     for row in rows:
         key = (row["subject_id"], row["predicate"], row["object_key"])
@@ -203,14 +191,12 @@ _INSERT_TRIPLES = text(
 )
 
 
-async def insert_triples(
-    connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
-) -> set[str]:
+async def insert_triples(tx: Transaction, scope: Scope, rows: Sequence[Mapping[str, Any]]) -> set[str]:
     """Insert triples between entities that are there, and return the ids of those that nobody else has."""
     if not rows:
         return set()
     values = prepared.scope_values(scope) | {"rows": _encode(rows)}
-    return {row["id"] for row in await prepared.fetch(connection, _INSERT_TRIPLES, values)}
+    return {row["id"] for row in await tx.fetch(_INSERT_TRIPLES, values)}
 
 
 _INSERT_SOURCES = text(
@@ -224,10 +210,10 @@ _INSERT_SOURCES = text(
 )
 
 
-async def insert_sources(connection: AsyncConnection, tenant: str, rows: Sequence[Mapping[str, Any]]) -> None:
+async def insert_sources(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     """Note where triples come from, given as {triple_id, session_id, seq, memory_id}."""
     if rows:
-        await prepared.fetch(connection, _INSERT_SOURCES, {"tenant": tenant, "rows": _encode(rows)})
+        await tx.fetch(_INSERT_SOURCES, {"tenant": tx.tenant, "rows": _encode(rows)})
 
 
 def _encode(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from shared.memory.graph import triple_queries
 from shared.memory.graph.triple import Triple
 from shared.platform.auth import rights
@@ -17,7 +17,7 @@ from shared.platform.resources import Resources
 
 MAX_REASON = 500
 NO_TRIPLE = "no such triple"
-_Change = Callable[[AsyncConnection, Triple], Awaitable[None]]
+_Change = Callable[[Transaction, Triple], Awaitable[None]]
 
 
 def check_reason(reason: str) -> str:
@@ -38,10 +38,10 @@ async def invalidate(
         if invalid_at > datetime.now(UTC):
             raise errors.Invalid("invalid_at", "must not lie in the future: it holds until then")
 
-    async def change(connection: AsyncConnection, triple: Triple) -> None:
+    async def change(tx: Transaction, triple: Triple) -> None:
         if triple.expired_at is not None:
             raise errors.Conflict(f"triple {triple.id} is invalidated already")
-        await triple_queries.invalidate(connection, caller.tenant, triple.id, invalid_at, reason)
+        await triple_queries.invalidate(tx, triple.id, invalid_at, reason)
 
     return await _change(resources, caller, triple_id, change)
 
@@ -52,10 +52,10 @@ async def restore(resources: Resources, caller: Caller, triple_id: str) -> Tripl
     Raises errors.Conflict if it is not invalidated, or if another one says the same by now.
     """
 
-    async def change(connection: AsyncConnection, triple: Triple) -> None:
+    async def change(tx: Transaction, triple: Triple) -> None:
         if triple.expired_at is None:
             raise errors.Conflict(f"triple {triple.id} is not invalidated")
-        await triple_queries.restore(connection, caller.tenant, triple.id)
+        await triple_queries.restore(tx, triple.id)
 
     try:
         return await _change(resources, caller, triple_id, change)
@@ -64,13 +64,13 @@ async def restore(resources: Resources, caller: Caller, triple_id: str) -> Tripl
 
 
 async def _change(resources: Resources, caller: Caller, triple_id: str, change: _Change) -> Triple:
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        found = (await triple_queries.lock(connection, caller.tenant, [triple_id])).get(triple_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        found = (await triple_queries.lock(tx, [triple_id])).get(triple_id)
         triple = require(caller, found, Action.WRITE)
-        await change(connection, triple)
+        await change(tx, triple)
         # A stored response shows it as it was.
-        await idempotency_queries.erase_responses(connection, caller.tenant, [triple_id])
-        (changed,) = await triple_queries.list_by_ids(connection, caller.tenant, [triple_id])
+        await idempotency_queries.erase_responses(tx, [triple_id])
+        (changed,) = await triple_queries.list_by_ids(tx, [triple_id])
     return changed
 
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ARRAY, BindParameter, DateTime, Text, bindparam, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
+from shared.infra.transaction import Transaction
 from shared.memory.graph.entity import Entity
 from shared.memory.graph.names import possible_keys
 
@@ -68,7 +68,7 @@ _MATCH = text(MATCH).bindparams(*MATCH_PARAMETERS)
 
 
 async def list_named_in(
-    connection: AsyncConnection, scope: Scope, words: Sequence[str], as_of: datetime | None, limit: int
+    tx: Transaction, scope: Scope, words: Sequence[str], as_of: datetime | None, limit: int
 ) -> list[Entity]:
     """Return entities that a scope sees and of which a name stands in a message, given as its words.
 
@@ -80,7 +80,7 @@ async def list_named_in(
     """
     if (values := match_values(scope, words, as_of, limit)) is None:
         return []
-    return [Entity.from_row(row) for row in await prepared.fetch(connection, _MATCH, values)]
+    return [Entity.from_row(row) for row in await tx.fetch(_MATCH, values)]
 
 
 def match_values(

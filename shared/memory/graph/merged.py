@@ -4,17 +4,16 @@ Its names are aliases of that one by then. So nothing is said of the dropped ent
 is undone.
 """
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.graph import entity_queries
 from shared.memory.graph.entity import Entity, EntityDraft, join_aliases
 
 _MAX_ATTEMPTS = 5
 
 
-async def find_kept(connection: AsyncConnection, dropped: Entity, *, shared: bool = False) -> Entity | None:
+async def find_kept(tx: Transaction, dropped: Entity, *, shared: bool = False) -> Entity | None:
     """Lock and return the live entity that an entity was merged into.
 
     With `shared` it is only kept from being deleted. None if the entity is not merged, or if no live one of
@@ -23,38 +22,36 @@ async def find_kept(connection: AsyncConnection, dropped: Entity, *, shared: boo
     if not dropped.is_merged:
         return None
     for _ in range(_MAX_ATTEMPTS):
-        id_ = await entity_queries.find_live_named(connection, dropped.scope, dropped.name)
+        id_ = await entity_queries.find_live_named(tx, dropped.scope, dropped.name)
         if id_ is None:
             return None
         if shared:
-            kept = (await entity_queries.lock_shared(connection, dropped.tenant, [id_])).get(id_)
+            kept = (await entity_queries.lock_shared(tx, [id_])).get(id_)
         else:
-            kept = await entity_queries.get(connection, dropped.tenant, id_, lock=True)
+            kept = await entity_queries.get(tx, id_, lock=True)
         if kept is not None and kept.expired_at is None:
             return kept  # and else it was deleted, or merged itself, while this one waited for it
     raise errors.Busy("others keep merging and deleting this part of the graph")
 
 
-async def list_dropped(connection: AsyncConnection, kept: Entity) -> list[str]:
+async def list_dropped(tx: Transaction, kept: Entity) -> list[str]:
     """Return the ids of the entities that were merged into a live entity."""
     if not kept.aliases or kept.expired_at is not None:
         return []
     return [
         id_
-        for id_, name in await entity_queries.list_merged_of(connection, kept)
-        if await entity_queries.find_live_named(connection, kept.scope, name) == kept.id
+        for id_, name in await entity_queries.list_merged_of(tx, kept)
+        if await entity_queries.find_live_named(tx, kept.scope, name) == kept.id
     ]
 
 
-async def lock_named(
-    connection: AsyncConnection, scope: Scope, draft: EntityDraft
-) -> tuple[EntityDraft, Entity | None]:
+async def lock_named(tx: Transaction, scope: Scope, draft: EntityDraft) -> tuple[EntityDraft, Entity | None]:
     """Lock and return the entity of exactly this scope that a draft is of, or None, with the draft.
 
     If it was merged, that is the kept one, and the draft is one of that name, with its own as an alias.
     """
-    before = await entity_queries.lock_named(connection, scope, draft.name)
-    kept = None if before is None else await find_kept(connection, before)
+    before = await entity_queries.lock_named(tx, scope, draft.name)
+    kept = None if before is None else await find_kept(tx, before)
     if kept is None:
         return draft, before
     return under_name(kept.name, draft), kept

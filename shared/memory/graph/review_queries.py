@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 
 from sqlalchemy import ARRAY, Text, bindparam, exists, func, or_, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.graph import triple_queries
 from shared.memory.graph.table import graph_entity, graph_source, graph_triple
 from shared.memory.graph.triple import Triple, TripleSource
 
 
-async def list_unreviewed(connection: AsyncConnection, scope: Scope, limit: int) -> list[str]:
+async def list_unreviewed(tx: Transaction, scope: Scope, limit: int) -> list[str]:
     """Return live entities of exactly this scope that are new, or have changed, since their last review.
 
     One has changed too if something was said of it since. Those that never were reviewed come first.
@@ -32,7 +32,7 @@ async def list_unreviewed(connection: AsyncConnection, scope: Scope, limit: int)
     where = (exact_scope(graph_entity, scope), columns.expired_at.is_(None), ~columns.is_kept, has_changed)
     order = (columns.reviewed_at.asc().nulls_first(), columns.id)
     statement = select(columns.id).where(*where).order_by(*order).limit(limit)
-    return list((await connection.scalars(statement)).all())
+    return list((await tx.scalars(statement)).all())
 
 
 # Names that are one of these forms, and names that begin with one as a whole word. Of a form that many names
@@ -63,7 +63,7 @@ _ALIKE = text(
 
 
 async def list_alike(
-    connection: AsyncConnection, scope: Scope, forms: Sequence[tuple[str, str]], width: int
+    tx: Transaction, scope: Scope, forms: Sequence[tuple[str, str]], width: int
 ) -> list[tuple[str, str]]:
     """Return pairs of live entities of exactly this scope, the second of which has a name like a form.
 
@@ -74,7 +74,7 @@ async def list_alike(
         "forms": [form for _, form in forms],
         "width": width,
     }
-    rows = await prepared.fetch(connection, _ALIKE, prepared.scope_values(scope) | values)
+    rows = await tx.fetch(_ALIKE, prepared.scope_values(scope) | values)
     return [(row["entity_id"], row["other_id"]) for row in rows]
 
 
@@ -92,35 +92,33 @@ _SAID = text(
 ).bindparams(bindparam("entity_ids", type_=ARRAY(Text)), bindparam("user_id", type_=Text))
 
 
-async def list_said(
-    connection: AsyncConnection, scope: Scope, entity_ids: Sequence[str], width: int
-) -> list[Triple]:
+async def list_said(tx: Transaction, scope: Scope, entity_ids: Sequence[str], width: int) -> list[Triple]:
     """Return up to `width` open triples of each of these subjects, in exactly this scope: the surest ones."""
     values = {"entity_ids": list(entity_ids), "width": width}
-    rows = await prepared.fetch(connection, _SAID, prepared.scope_values(scope) | values)
-    return await triple_queries.list_by_ids(connection, scope.tenant, [row["id"] for row in rows])
+    rows = await tx.fetch(_SAID, prepared.scope_values(scope) | values)
+    return await triple_queries.list_by_ids(tx, [row["id"] for row in rows])
 
 
-async def lock_live_of(connection: AsyncConnection, tenant: str, entity_id: str, limit: int) -> list[Triple]:
+async def lock_live_of(tx: Transaction, entity_id: str, limit: int) -> list[Triple]:
     """Lock the triples of an entity that were not invalidated, by id, and return up to so many."""
     columns = graph_triple.c
     names_it = or_(columns.subject_id == entity_id, columns.object_id == entity_id)
-    where = (tenant_filter(graph_triple, tenant), names_it, columns.expired_at.is_(None))
-    ids = (await connection.scalars(select(columns.id).where(*where).order_by(columns.id).limit(limit))).all()
-    locked = await triple_queries.lock(connection, tenant, ids)
+    where = (tenant_filter(graph_triple, tx.tenant), names_it, columns.expired_at.is_(None))
+    ids = (await tx.scalars(select(columns.id).where(*where).order_by(columns.id).limit(limit))).all()
+    locked = await triple_queries.lock(tx, ids)
     return [triple for triple in locked.values() if triple.expired_at is None]
 
 
-async def list_sources(connection: AsyncConnection, tenant: str, entity_id: str) -> list[TripleSource]:
+async def list_sources(tx: Transaction, entity_id: str) -> list[TripleSource]:
     """Return where an entity comes from."""
     columns = [graph_source.c[name] for name in TripleSource.model_fields]
-    where = (tenant_filter(graph_source, tenant), graph_source.c.entity_id == entity_id)
-    rows = await connection.execute(select(*columns).where(*where).order_by(graph_source.c.id))
+    where = (tenant_filter(graph_source, tx.tenant), graph_source.c.entity_id == entity_id)
+    rows = await tx.execute(select(*columns).where(*where).order_by(graph_source.c.id))
     return [TripleSource.model_validate({**row}) for row in rows.mappings()]
 
 
-async def mark_reviewed(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> None:
+async def mark_reviewed(tx: Transaction, ids: Sequence[str]) -> None:
     """Note that entities were compared with others, and what is said of them with each other."""
     if ids:
-        where = (tenant_filter(graph_entity, tenant), is_any_of(graph_entity.c.id, sorted(ids)))
-        await connection.execute(update(graph_entity).where(*where).values(reviewed_at=func.now()))
+        where = (tenant_filter(graph_entity, tx.tenant), is_any_of(graph_entity.c.id, sorted(ids)))
+        await tx.execute(update(graph_entity).where(*where).values(reviewed_at=func.now()))

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
 from shared.infra.postgres_failures import repeated_after_deadlock
+from shared.infra.transaction import Transaction
 from shared.memory.graph import entity_queries, merged, tombstones, triple_queries
 from shared.memory.graph.entity import MAX_ALIASES, Entity, EntityDraft, EntityType, join_aliases
 from shared.memory.graph.names import fold
@@ -52,26 +52,21 @@ async def save_entity(
     Raises errors.LimitReached if it would have more than 64 aliases or metadata pairs.
     """
     async with (
-        resources.postgres.for_tenant(scope.tenant) as connection,
-        idempotent(connection, scope.tenant, key) as request,
+        resources.postgres.for_tenant(scope.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        entity = await upsert_entity(connection, scope, draft)
+        entity = await upsert_entity(tx, scope, draft)
         saved = (entity.name, draft.name, *draft.aliases)
-        await tombstones.remove(connection, scope, [(name,) for name in saved])
+        await tombstones.remove(tx, scope, [(name,) for name in saved])
         response = entity.to_json()
         await request.store(response, record_ids=[entity.id], user_id=scope.user_id)
     return response
 
 
 async def upsert_entity(
-    connection: AsyncConnection,
-    scope: Scope,
-    draft: EntityDraft,
-    *,
-    derived: bool = False,
-    revives: bool = True,
+    tx: Transaction, scope: Scope, draft: EntityDraft, *, derived: bool = False, revives: bool = True
 ) -> Entity:
     """Insert an entity, or add what the draft has to the one of its name: aliases and metadata.
 
@@ -79,27 +74,27 @@ async def upsert_entity(
     so, and the draft is of that one. What is `derived` stays so until a caller names it.
     """
     for _ in range(_MAX_ATTEMPTS):
-        draft, before = await merged.lock_named(connection, scope, draft)
+        draft, before = await merged.lock_named(tx, scope, draft)
         if before is not None:
-            return await _add_to(connection, before, draft, derived=derived, revives=revives)
+            return await _add_to(tx, before, draft, derived=derived, revives=revives)
         columns: dict[str, Any] = {
             "type": draft.type or EntityType.TOPIC,
             "aliases": list(draft.aliases),
             "metadata": draft.metadata,
             "is_derived": derived,
         }
-        if (created := await entity_queries.insert_new(connection, scope, draft.name, columns)) is not None:
+        if (created := await entity_queries.insert_new(tx, scope, draft.name, columns)) is not None:
             return created
     raise errors.Busy(_BUSY)
 
 
 async def _add_to(
-    connection: AsyncConnection, before: Entity, draft: EntityDraft, *, derived: bool, revives: bool
+    tx: Transaction, before: Entity, draft: EntityDraft, *, derived: bool, revives: bool
 ) -> Entity:
     after = joined(before, draft, derived=derived, revives=revives)
     if after == before:
         return before
-    return await entity_queries.replace(connection, before, {name: getattr(after, name) for name in _JOINED})
+    return await entity_queries.replace(tx, before, {name: getattr(after, name) for name in _JOINED})
 
 
 def joined(before: Entity, draft: EntityDraft, *, derived: bool, revives: bool) -> Entity:
@@ -142,40 +137,33 @@ async def _save_triple(
     resources: Resources, scope: Scope, draft: TripleDraft, key: IdempotencyKey | None
 ) -> dict[str, Any]:
     async with (
-        resources.postgres.for_tenant(scope.tenant) as connection,
-        idempotent(connection, scope.tenant, key) as request,
+        resources.postgres.for_tenant(scope.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        ends = await resolve_ends(connection, scope, draft)
-        triple = await write_triple(connection, scope, draft, ends, [draft.source] if draft.source else [])
-        await entity_queries.adopt(connection, scope, ends.ids)
-        await _remove_tombstones(connection, scope, draft, ends)
+        ends = await resolve_ends(tx, scope, draft)
+        triple = await write_triple(tx, scope, draft, ends, [draft.source] if draft.source else [])
+        await entity_queries.adopt(tx, scope, ends.ids)
+        await _remove_tombstones(tx, scope, draft, ends)
         response = triple.to_json()
         await request.store(response, record_ids=[triple.id, *ends.ids], user_id=scope.user_id)
     return response
 
 
-async def _remove_tombstones(
-    connection: AsyncConnection, scope: Scope, draft: TripleDraft, ends: Ends
-) -> None:
+async def _remove_tombstones(tx: Transaction, scope: Scope, draft: TripleDraft, ends: Ends) -> None:
     """Remove what would keep a triple out that a caller has saved, under the names of its entities."""
     object_ = draft.object or draft.literal or ""
-    entities = await entity_queries.list_by_ids(connection, scope.tenant, ends.ids)
+    entities = await entity_queries.list_by_ids(tx, ends.ids)
     given = {draft.subject: ends.subject_id} | ({object_: ends.object_id} if ends.object_id else {})
     known = {name: entities[id_].names for name, id_ in given.items()}
     words = tombstones.words_of_triple(draft.subject, draft.predicate, object_, known)
     own_names = {(names[0],) for names in known.values()}
-    await tombstones.remove(connection, scope, words | own_names)
+    await tombstones.remove(tx, scope, words | own_names)
 
 
 async def resolve_ends(
-    connection: AsyncConnection,
-    scope: Scope,
-    draft: TripleDraft,
-    *,
-    derived: bool = False,
-    revives: bool = True,
+    tx: Transaction, scope: Scope, draft: TripleDraft, *, derived: bool = False, revives: bool = True
 ) -> Ends:
     """Return the entities that a triple names by id or by name, which are there until the transaction ends.
 
@@ -184,9 +172,9 @@ async def resolve_ends(
     waited for it, is that one. Raises errors.Invalid for the id of an entity that the scope does not see.
     """
     named = {"subject": draft.subject} | ({} if draft.object is None else {"object": draft.object})
-    by_name = await entity_queries.resolve_names(connection, scope, list(named.values()))
+    by_name = await entity_queries.resolve_names(tx, scope, list(named.values()))
     candidates = sorted({*named.values(), *by_name.values()})
-    existing = await entity_queries.lock_shared(connection, scope.tenant, candidates)
+    existing = await entity_queries.lock_shared(tx, candidates)
     visible = {id_: entity for id_, entity in existing.items() if entity.is_seen_by(scope)}
     ids: dict[str, str] = {}
     # In the order of the names: two that save the same new names the other way round wait for one another
@@ -194,13 +182,13 @@ async def resolve_ends(
     for field, name in sorted(named.items(), key=lambda item: fold(item[1])):
         entity = visible.get(name) or visible.get(by_name.get(fold(name), ""))
         if entity is not None:
-            entity = await merged.find_kept(connection, entity, shared=True) or entity
+            entity = await merged.find_kept(tx, entity, shared=True) or entity
         if entity is None or (revives and entity.expired_at is not None):
             if entity is None:
                 require_name(field, name)
             type_ = draft.subject_type if field == "subject" else draft.object_type
             new = EntityDraft(name=name if entity is None else entity.name, type=type_)
-            entity = await upsert_entity(connection, scope, new, derived=derived)
+            entity = await upsert_entity(tx, scope, new, derived=derived)
         ids[field] = entity.id
     return Ends(ids["subject"], ids.get("object"))
 
@@ -212,7 +200,7 @@ def require_name(field: str, name: str) -> None:
 
 
 async def write_triple(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     draft: TripleDraft,
     ends: Ends,
@@ -224,23 +212,19 @@ async def write_triple(
 
     One that is not open is the same if both of its times of the world are.
     """
-    triple_id = await _find_closed(connection, scope, draft, ends)
+    triple_id = await _find_closed(tx, scope, draft, ends)
     if triple_id is None:
         more = {"is_derived": derived}
-        triple_id, _ = await triple_queries.upsert(
-            connection, scope, draft, ends.subject_id, ends.object_id, more
-        )
-    await triple_queries.add_sources(connection, scope.tenant, {"triple_id": triple_id}, sources)
-    (triple,) = await triple_queries.list_by_ids(connection, scope.tenant, [triple_id])
+        triple_id, _ = await triple_queries.upsert(tx, scope, draft, ends.subject_id, ends.object_id, more)
+    await triple_queries.add_sources(tx, {"triple_id": triple_id}, sources)
+    (triple,) = await triple_queries.list_by_ids(tx, [triple_id])
     return triple
 
 
-async def _find_closed(
-    connection: AsyncConnection, scope: Scope, draft: TripleDraft, ends: Ends
-) -> str | None:
+async def _find_closed(tx: Transaction, scope: Scope, draft: TripleDraft, ends: Ends) -> str | None:
     if draft.invalid_at is None:
         return None
     key = triple_queries.object_key(ends.object_id, draft.literal)
-    same = await triple_queries.list_same(connection, scope, ends.subject_id, draft.predicate, key)
+    same = await triple_queries.list_same(tx, scope, ends.subject_id, draft.predicate, key)
     times = (draft.valid_at, draft.invalid_at)
     return next((triple.id for triple in same if (triple.valid_at, triple.invalid_at) == times), None)

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope
+from shared.infra.transaction import Transaction
 from shared.memory.graph.entity import EntityType
 from shared.memory.graph.table import graph_entity, graph_triple
 
@@ -14,25 +14,21 @@ MIN_CONFIDENCE = 0.4
 """A triple below this that nobody has confirmed for some days is doubtful."""
 
 
-async def list_doubtful_triples(
-    connection: AsyncConnection, scope: Scope, before: datetime, limit: int
-) -> list[str]:
+async def list_doubtful_triples(tx: Transaction, scope: Scope, before: datetime, limit: int) -> list[str]:
     """Return triples of exactly this scope of little confidence that were written before a time, by id."""
     columns = graph_triple.c
     is_doubtful = (columns.confidence < MIN_CONFIDENCE, columns.created_at < before)
     is_live = (columns.expired_at.is_(None), ~columns.is_kept)
     statement = select(columns.id).where(exact_scope(graph_triple, scope), *is_doubtful, *is_live)
-    return list((await connection.scalars(statement.order_by(columns.id).limit(limit))).all())
+    return list((await tx.scalars(statement.order_by(columns.id).limit(limit))).all())
 
 
-async def list_stale_events(
-    connection: AsyncConnection, scope: Scope, before: datetime, limit: int
-) -> list[str]:
+async def list_stale_events(tx: Transaction, scope: Scope, before: datetime, limit: int) -> list[str]:
     """Return events of exactly this scope that no message was about, saved before a time, by id."""
-    return await _list_unreferenced(connection, scope, before, limit, graph_entity.c.type == EntityType.EVENT)
+    return await _list_unreferenced(tx, scope, before, limit, graph_entity.c.type == EntityType.EVENT)
 
 
-async def list_orphans(connection: AsyncConnection, scope: Scope, before: datetime, limit: int) -> list[str]:
+async def list_orphans(tx: Transaction, scope: Scope, before: datetime, limit: int) -> list[str]:
     """Return entities that no message was about and no triple names, saved before a time, by id.
 
     A person is none: whom somebody has named is worth knowing.
@@ -46,15 +42,11 @@ async def list_orphans(connection: AsyncConnection, scope: Scope, before: dateti
         )
     )
     is_other = graph_entity.c.type != EntityType.PERSON
-    return await _list_unreferenced(connection, scope, before, limit, and_(is_other, ~is_named))
+    return await _list_unreferenced(tx, scope, before, limit, and_(is_other, ~is_named))
 
 
 async def _list_unreferenced(
-    connection: AsyncConnection,
-    scope: Scope,
-    before: datetime,
-    limit: int,
-    condition: ColumnElement[bool],
+    tx: Transaction, scope: Scope, before: datetime, limit: int, condition: ColumnElement[bool]
 ) -> list[str]:
     columns = graph_entity.c
     written_at = func.coalesce(columns.updated_at, columns.created_at)
@@ -62,4 +54,4 @@ async def _list_unreferenced(
     is_live = (columns.expired_at.is_(None), ~columns.is_kept)
     where = (exact_scope(graph_entity, scope), *is_unreferenced, *is_live, condition)
     statement = select(columns.id).where(*where).order_by(columns.id).limit(limit)
-    return list((await connection.scalars(statement)).all())
+    return list((await tx.scalars(statement)).all())

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import ARRAY, DateTime, Text, bindparam, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
+from shared.infra.transaction import Transaction
 from shared.memory.graph.entity_queries import TOUCH
 from shared.memory.graph.match_queries import MATCH, MATCH_PARAMETERS, match_values
 from shared.memory.graph.traversal import Step
@@ -69,13 +69,7 @@ _CONNECTED = text(
 
 
 async def list_connected(
-    connection: AsyncConnection,
-    scope: Scope,
-    entity_ids: Sequence[str],
-    *,
-    hops: int,
-    width: int,
-    as_of: datetime | None,
+    tx: Transaction, scope: Scope, entity_ids: Sequence[str], *, hops: int, width: int, as_of: datetime | None
 ) -> list[Step]:
     """Return up to `width` triples that a scope sees, by distance from the entities, then by confidence.
 
@@ -83,12 +77,12 @@ async def list_connected(
     the cost is bounded. The first half of the answer is exact all the same.
     """
     values = {"entity_ids": list(entity_ids), "hops": hops, "width": width, "as_of": as_of}
-    rows = await prepared.fetch(connection, _TRAVERSE, prepared.scope_values(scope) | values)
+    rows = await tx.fetch(_TRAVERSE, prepared.scope_values(scope) | values)
     return [Step.from_row(row) for row in rows]
 
 
 async def list_named_in_message(
-    connection: AsyncConnection, scope: Scope, words: Sequence[str], *, seeds: int, hops: int, width: int
+    tx: Transaction, scope: Scope, words: Sequence[str], *, seeds: int, hops: int, width: int
 ) -> list[Step]:
     """Return what is connected now with the entities that a message names, and note that it names them.
 
@@ -96,5 +90,5 @@ async def list_named_in_message(
     """
     if (values := match_values(scope, words, None, seeds)) is None:
         return []
-    rows = await prepared.fetch(connection, _CONNECTED, values | {"hops": hops, "width": width})
+    rows = await tx.fetch(_CONNECTED, values | {"hops": hops, "width": width})
     return [Step.from_row(row) for row in rows]

@@ -8,10 +8,10 @@ from typing import Any
 import uuid_utils
 from sqlalchemy import ColumnElement, and_, case, false, func, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
+from shared.infra.transaction import Transaction
 from shared.memory.graph.entity import MERGED
 from shared.memory.graph.names import fold
 from shared.memory.graph.table import IS_OPEN, graph_entity, graph_source, graph_triple
@@ -51,65 +51,61 @@ def object_key(object_id: str | None, literal: str | None) -> str:
     return object_id or "=" + hashlib.sha256(fold(literal or "").encode()).hexdigest()
 
 
-async def get(connection: AsyncConnection, tenant: str, triple_id: str) -> Triple | None:
+async def get(tx: Transaction, triple_id: str) -> Triple | None:
     """Return a triple, or None."""
-    where = (tenant_filter(graph_triple, tenant), graph_triple.c.id == triple_id)
-    found = await _select(connection, *where)
+    where = (tenant_filter(graph_triple, tx.tenant), graph_triple.c.id == triple_id)
+    found = await _select(tx, *where)
     return found[0] if found else None
 
 
-async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> dict[str, Triple]:
+async def lock(tx: Transaction, ids: Sequence[str]) -> dict[str, Triple]:
     """Lock those of these triples that exist, in the order of their ids, and return them by id."""
-    where = (tenant_filter(graph_triple, tenant), is_any_of(graph_triple.c.id, ids))
+    where = (tenant_filter(graph_triple, tx.tenant), is_any_of(graph_triple.c.id, ids))
     statement = select(graph_triple.c.id).where(*where).order_by(graph_triple.c.id).with_for_update()
-    locked = list((await connection.scalars(statement)).all())
-    return {triple.id: triple for triple in await list_by_ids(connection, tenant, locked)}
+    locked = list((await tx.scalars(statement)).all())
+    return {triple.id: triple for triple in await list_by_ids(tx, locked)}
 
 
-async def lock_of_entities(connection: AsyncConnection, tenant: str, entity_ids: Sequence[str]) -> list[str]:
+async def lock_of_entities(tx: Transaction, entity_ids: Sequence[str]) -> list[str]:
     """Lock the triples of these entities, by id, and return their ids."""
     columns = graph_triple.c
     named = or_(is_any_of(columns.subject_id, entity_ids), is_any_of(columns.object_id, entity_ids))
-    return await _lock_ids(connection, tenant, named)
+    return await _lock_ids(tx, named)
 
 
-async def lock_of(
-    connection: AsyncConnection, tenant: str, *, session_ids: Sequence[str] = (), **owner: str
-) -> list[str]:
+async def lock_of(tx: Transaction, *, session_ids: Sequence[str] = (), **owner: str) -> list[str]:
     """Lock the triples that come from these sessions, and those of an owner, by id; return their ids.
 
     An owner is `user_id`, of all agents, or `agent_id`, of all users.
     """
     named = and_(*(graph_triple.c[name] == value for name, value in owner.items())) if owner else false()
-    in_sessions = (tenant_filter(graph_source, tenant), is_any_of(graph_source.c.session_id, session_ids))
+    in_sessions = (tenant_filter(graph_source, tx.tenant), is_any_of(graph_source.c.session_id, session_ids))
     from_sessions = select(graph_source.c.triple_id).where(*in_sessions)
-    return await _lock_ids(connection, tenant, or_(named, graph_triple.c.id.in_(from_sessions)))
+    return await _lock_ids(tx, or_(named, graph_triple.c.id.in_(from_sessions)))
 
 
-async def lock_expired_before(
-    connection: AsyncConnection, tenant: str, moment: datetime, limit: int
-) -> list[str]:
+async def lock_expired_before(tx: Transaction, moment: datetime, limit: int) -> list[str]:
     """Lock triples that were invalidated before a time, and return their ids."""
-    where = (tenant_filter(graph_triple, tenant), graph_triple.c.expired_at < moment)
+    where = (tenant_filter(graph_triple, tx.tenant), graph_triple.c.expired_at < moment)
     statement = select(graph_triple.c.id).where(*where).order_by(graph_triple.c.id).limit(limit)
-    return list((await connection.scalars(statement.with_for_update(skip_locked=True))).all())
+    return list((await tx.scalars(statement.with_for_update(skip_locked=True))).all())
 
 
-async def _lock_ids(connection: AsyncConnection, tenant: str, condition: ColumnElement[bool]) -> list[str]:
-    statement = select(graph_triple.c.id).where(tenant_filter(graph_triple, tenant), condition)
+async def _lock_ids(tx: Transaction, condition: ColumnElement[bool]) -> list[str]:
+    statement = select(graph_triple.c.id).where(tenant_filter(graph_triple, tx.tenant), condition)
     ordered = statement.order_by(graph_triple.c.id).with_for_update()
-    return list((await connection.scalars(ordered)).all())
+    return list((await tx.scalars(ordered)).all())
 
 
-async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
+async def lock_existing(tx: Transaction, ids: Sequence[str]) -> set[str]:
     """Return which of these triples exist, and keep those from being deleted until the transaction ends."""
-    where = (tenant_filter(graph_triple, tenant), is_any_of(graph_triple.c.id, ids))
+    where = (tenant_filter(graph_triple, tx.tenant), is_any_of(graph_triple.c.id, ids))
     statement = select(graph_triple.c.id).where(*where).order_by(graph_triple.c.id)
-    return set((await connection.scalars(statement.with_for_update(read=True))).all())
+    return set((await tx.scalars(statement.with_for_update(read=True))).all())
 
 
 async def lock_moved(
-    connection: AsyncConnection, triple: Triple, subject_ids: Sequence[str], object_ids: Sequence[str]
+    tx: Transaction, triple: Triple, subject_ids: Sequence[str], object_ids: Sequence[str]
 ) -> list[Triple]:
     """Lock and return the triples that said the same of these entities before they were merged."""
     columns = graph_triple.c
@@ -117,18 +113,18 @@ async def lock_moved(
     is_moved = (columns.expired_at.is_not(None), columns.reason == MERGED)
     same = (is_any_of(columns.subject_id, subject_ids), columns.predicate == triple.predicate)
     where = (exact_scope(graph_triple, triple.scope), *is_moved, *same, is_any_of(columns.object_key, keys))
-    ids = (await connection.scalars(select(columns.id).where(*where))).all()
-    locked = await lock(connection, triple.tenant, ids) if ids else {}
+    ids = (await tx.scalars(select(columns.id).where(*where))).all()
+    locked = await lock(tx, ids) if ids else {}
     return [moved for moved in locked.values() if moved.expired_at is not None]
 
 
-async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Triple]:
+async def list_by_ids(tx: Transaction, ids: Sequence[str]) -> list[Triple]:
     """Return those of these triples that exist, by id."""
-    return await _select(connection, tenant_filter(graph_triple, tenant), is_any_of(graph_triple.c.id, ids))
+    return await _select(tx, tenant_filter(graph_triple, tx.tenant), is_any_of(graph_triple.c.id, ids))
 
 
 async def list_page(
-    connection: AsyncConnection, scope: Scope, filters: Mapping[str, Any], limit: int, after: str
+    tx: Transaction, scope: Scope, filters: Mapping[str, Any], limit: int, after: str
 ) -> list[Triple]:
     """Return triples that a scope sees, oldest first, from the id `after` on.
 
@@ -142,7 +138,7 @@ async def list_page(
         conditions.append(or_(graph_triple.c.subject_id == entity_id, graph_triple.c.object_id == entity_id))
     if (predicate := filters.get("predicate")) is not None:
         conditions.append(graph_triple.c.predicate == predicate)
-    return await _select(connection, *conditions, limit=limit)
+    return await _select(tx, *conditions, limit=limit)
 
 
 def _holds_at(as_of: datetime | None) -> ColumnElement[bool]:
@@ -156,44 +152,42 @@ def _holds_at(as_of: datetime | None) -> ColumnElement[bool]:
 
 
 async def list_scope_page(
-    connection: AsyncConnection, scope: Scope, after: str, limit: int, *, live: bool = False
+    tx: Transaction, scope: Scope, after: str, limit: int, *, live: bool = False
 ) -> list[Triple]:
     """Return the triples of exactly this scope by id, from the id `after` on; all, or the live ones."""
     conditions = [exact_scope(graph_triple, scope), graph_triple.c.id > after]
     if live:
         conditions.append(graph_triple.c.expired_at.is_(None))
-    return await _select(connection, *conditions, limit=limit)
+    return await _select(tx, *conditions, limit=limit)
 
 
-async def list_same(
-    connection: AsyncConnection, scope: Scope, subject_id: str, predicate: str, key: str
-) -> list[Triple]:
+async def list_same(tx: Transaction, scope: Scope, subject_id: str, predicate: str, key: str) -> list[Triple]:
     """Return the triples of exactly this scope that say the same, whenever it was so."""
     columns = graph_triple.c
     same = (columns.subject_id == subject_id, columns.predicate == predicate, columns.object_key == key)
-    return await _select(connection, exact_scope(graph_triple, scope), *same)
+    return await _select(tx, exact_scope(graph_triple, scope), *same)
 
 
-async def has_open_double(connection: AsyncConnection, triple: Triple) -> bool:
+async def has_open_double(tx: Transaction, triple: Triple) -> bool:
     """Return whether another triple of the scope says the same and is open."""
     columns = graph_triple.c
     key = object_key(triple.object_id, triple.object)
     same = (columns.subject_id == triple.subject_id, columns.predicate == triple.predicate)
     where = (exact_scope(graph_triple, triple.scope), *same, columns.object_key == key, IS_OPEN)
     statement = select(columns.id).where(*where, columns.id != triple.id).limit(1)
-    return await connection.scalar(statement) is not None
+    return await tx.scalar(statement) is not None
 
 
 async def _select(
-    connection: AsyncConnection, *conditions: ColumnElement[bool], limit: int | None = None
+    tx: Transaction, *conditions: ColumnElement[bool], limit: int | None = None
 ) -> list[Triple]:
     statement = select(*_READ_COLUMNS).select_from(_FROM).where(*conditions)
-    rows = await connection.execute(statement.order_by(graph_triple.c.id).limit(limit))
+    rows = await tx.execute(statement.order_by(graph_triple.c.id).limit(limit))
     return [Triple.from_row(row) for row in rows.mappings()]
 
 
 async def upsert(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     draft: TripleDraft,
     subject_id: str,
@@ -227,53 +221,49 @@ async def upsert(
     target = [columns[name] for name in ("tenant", "subject_id", "predicate", "object_key")]
     target += [columns.agent_id, columns.user_id]
     statement = new.on_conflict_do_update(index_elements=target, index_where=IS_OPEN, set_=confirmed)
-    written = (await connection.execute(statement.returning(columns.id))).scalar_one()
+    written = (await tx.execute(statement.returning(columns.id))).scalar_one()
     return written, written == row["id"]
 
 
 async def add_sources(
-    connection: AsyncConnection, tenant: str, record: Mapping[str, str], sources: Sequence[TripleSource]
+    tx: Transaction, record: Mapping[str, str], sources: Sequence[TripleSource]
 ) -> list[TripleSource]:
     """Note where a record comes from: `record` is its `triple_id` or its `entity_id`. Return what is new."""
-    rows = [{"tenant": tenant, **record, **source.model_dump()} for source in sources]
+    rows = [{"tenant": tx.tenant, **record, **source.model_dump()} for source in sources]
     if not rows:
         return []
     columns = [graph_source.c[name] for name in TripleSource.model_fields]
     statement = insert(graph_source).values(rows).on_conflict_do_nothing().returning(*columns)
-    added = (await connection.execute(statement)).mappings()
+    added = (await tx.execute(statement)).mappings()
     return [TripleSource.model_validate({**row}) for row in added]
 
 
-async def update_columns(
-    connection: AsyncConnection, tenant: str, triple_id: str, columns: Mapping[str, Any]
-) -> None:
+async def update_columns(tx: Transaction, triple_id: str, columns: Mapping[str, Any]) -> None:
     """Change columns of a locked triple. Raises IntegrityError if it would be open beside another one."""
-    where = (tenant_filter(graph_triple, tenant), graph_triple.c.id == triple_id)
-    await connection.execute(update(graph_triple).where(*where).values(dict(columns)))
+    where = (tenant_filter(graph_triple, tx.tenant), graph_triple.c.id == triple_id)
+    await tx.execute(update(graph_triple).where(*where).values(dict(columns)))
 
 
-async def invalidate(
-    connection: AsyncConnection, tenant: str, triple_id: str, invalid_at: datetime | None, reason: str
-) -> None:
+async def invalidate(tx: Transaction, triple_id: str, invalid_at: datetime | None, reason: str) -> None:
     """Invalidate a locked triple, from a time of the world on; None is now, or when it had ended already."""
     columns = graph_triple.c
     ended: Any = func.least(columns.invalid_at, func.now()) if invalid_at is None else invalid_at
     ended = func.greatest(ended, columns.valid_at)
     times = {"expired_at": func.now(), "invalid_at": ended, "previous_invalid_at": columns.invalid_at}
-    await update_columns(connection, tenant, triple_id, {**times, "reason": reason})
+    await update_columns(tx, triple_id, {**times, "reason": reason})
 
 
-async def restore(connection: AsyncConnection, tenant: str, triple_id: str, *, keep: bool = True) -> None:
+async def restore(tx: Transaction, triple_id: str, *, keep: bool = True) -> None:
     """Let an invalidated, locked triple hold as it did, and `keep` it from dreams.
 
     Raises IntegrityError as `update_columns` does.
     """
     times = {"expired_at": None, "invalid_at": graph_triple.c.previous_invalid_at}
     more = {"previous_invalid_at": None, "reason": None, **({"is_kept": True} if keep else {})}
-    await update_columns(connection, tenant, triple_id, times | more)
+    await update_columns(tx, triple_id, times | more)
 
 
-async def expire(connection: AsyncConnection, tenant: str, triple_id: str, reason: str) -> None:
+async def expire(tx: Transaction, triple_id: str, reason: str) -> None:
     """Invalidate a locked triple whose words go on elsewhere: since when the world was so does not change."""
     times = {"expired_at": func.now(), "previous_invalid_at": graph_triple.c.invalid_at}
-    await update_columns(connection, tenant, triple_id, {**times, "reason": reason})
+    await update_columns(tx, triple_id, {**times, "reason": reason})

@@ -23,19 +23,14 @@ async def archive(
 
     Raises errors as `update.update` does, among them errors.Conflict for a memory that a worker archived.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        before = await update.lock_writable(connection, caller, memory_id, expected)
+    async with resources.transaction(caller.tenant) as tx:
+        before = await update.lock_writable(tx, caller, memory_id, expected)
         if before.archived_by is Archiver.CALLER:
             return before
         update.require_live(before)
-        (memory,) = await queries.archive(
-            connection, caller.tenant, [memory_id], Archiver.CALLER, reason, before.superseded_by
-        )
-        await tombstones.add(connection, caller.tenant, [memory])
-        await history.add_change(connection, caller.key_id, "archived", before, memory, reason)
-        await job_queries.cancel(
-            connection, caller.tenant, RecordKind.MEMORY, [memory_id], Pipeline.ENRICHMENT
-        )
-        jobs = await save.enqueue_jobs(connection, caller.tenant, [memory])
-    await save.index(resources, [memory], jobs)
+        (memory,) = await queries.archive(tx, [memory_id], Archiver.CALLER, reason, before.superseded_by)
+        await tombstones.add(tx, [memory])
+        await history.add_change(tx, caller.key_id, "archived", before, memory, reason)
+        await job_queries.cancel(tx, RecordKind.MEMORY, [memory_id], Pipeline.ENRICHMENT)
+        await save.index(tx, [memory])
     return memory

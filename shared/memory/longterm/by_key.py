@@ -36,29 +36,24 @@ async def put(
     returned, after what it left unindexed is written through. Raises errors.PreconditionFailed if what is
     stored is not expected, and errors.Invalid for a source that the caller may not name.
     """
-    async with (
-        resources.postgres.for_tenant(scope.tenant) as connection,
-        idempotent(connection, scope.tenant, key) as request,
-    ):
-        if request.stored is None:
-            await source_check.require(connection, caller, draft)
-            write = await keyed.save_if(connection, scope, caller.key_id, draft, expected)
-            await tombstones.remove(connection, scope, [draft.content])
-            jobs = await save.enqueue_jobs(connection, scope.tenant, [write.memory])
-            response = KeyedResponse(write.memory.model_dump(mode="json"), write.is_new)
-            await request.store(response._asdict(), record_ids=[write.memory.id], user_id=scope.user_id)
-    if request.stored is not None:
-        stored_response = KeyedResponse(**request.stored)
-        await save.index_repeated(resources, scope.tenant, [stored_response.memory["id"]])
-        return stored_response
-    await save.index(resources, [write.memory], jobs)
-    return response
+    async with resources.transaction(scope.tenant) as tx, idempotent(tx, key) as request:
+        if request.stored is not None:
+            stored_response = KeyedResponse(**request.stored)
+            save.index_repeated(tx, [stored_response.memory["id"]])
+            return stored_response
+        await source_check.require(tx, caller, draft)
+        write = await keyed.save_if(tx, scope, caller.key_id, draft, expected)
+        await tombstones.remove(tx, scope, [draft.content])
+        await save.index(tx, [write.memory])
+        response = KeyedResponse(write.memory.model_dump(mode="json"), write.is_new)
+        await request.store(response._asdict(), record_ids=[write.memory.id], user_id=scope.user_id)
+        return response
 
 
 async def read(resources: Resources, scope: Scope, name: Name) -> Memory:
     """Return the memory of exactly this scope that has this name. Raises errors.NotFound if there is none."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        memory = await key_queries.get(connection, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        memory = await key_queries.get(tx, scope, name)
     if memory is None:
         raise errors.NotFound("no memory has this key in this namespace, agent and user")
     return memory
@@ -79,9 +74,9 @@ async def list_namespaces(
     namespaces than `max_depth` count as their first segments. Raises errors.Invalid for what is no path.
     """
     prefix_segments, suffix_segments = _segments(prefix, "prefix"), _segments(suffix, "suffix")
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
         return await key_queries.list_namespaces(
-            connection, scope, prefix_segments, suffix_segments, max_depth, after, limit
+            tx, scope, prefix_segments, suffix_segments, max_depth, after, limit
         )
 
 

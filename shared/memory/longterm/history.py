@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import history_queries
 from shared.memory.longterm.memory import Memory
 
@@ -16,38 +15,29 @@ _RECORDED_TIMES = ("occurred_at", "valid_from", "valid_until", "expires_at")
 
 
 async def add(
-    connection: AsyncConnection,
-    actor: str,
-    action: str,
-    memories: Sequence[Memory],
-    reason: str | None = None,
+    tx: Transaction, actor: str, action: str, memories: Sequence[Memory], reason: str | None = None
 ) -> None:
     """Add the same action to the history of several memories, with their present content."""
     rows = [_row(actor, action, memory, reason) | {"after": _fields(memory)} for memory in memories]
-    await history_queries.insert_items(connection, rows)
+    await history_queries.insert_items(tx, rows)
 
 
 async def add_update(
-    connection: AsyncConnection, actor: str, before: Memory, after: Memory, reason: str | None = None
+    tx: Transaction, actor: str, before: Memory, after: Memory, reason: str | None = None
 ) -> None:
     """Add an update to a memory's history, with its fields before and after."""
-    await add_change(connection, actor, "updated", before, after, reason)
+    await add_change(tx, actor, "updated", before, after, reason)
 
 
 async def add_change(
-    connection: AsyncConnection,
-    actor: str,
-    action: str,
-    before: Memory,
-    after: Memory,
-    reason: str | None = None,
+    tx: Transaction, actor: str, action: str, before: Memory, after: Memory, reason: str | None = None
 ) -> None:
     """Add an action to a memory's history, with its fields before and after."""
-    await add_changes(connection, actor, action, [(before, after)], reason)
+    await add_changes(tx, actor, action, [(before, after)], reason)
 
 
 async def add_changes(
-    connection: AsyncConnection,
+    tx: Transaction,
     actor: str,
     action: str,
     pairs: Sequence[tuple[Memory, Memory]],
@@ -58,7 +48,7 @@ async def add_changes(
         _row(actor, action, after, reason) | {"before": _fields(before), "after": _fields(after)}
         for before, after in pairs
     ]
-    await history_queries.insert_items(connection, rows)
+    await history_queries.insert_items(tx, rows)
 
 
 def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Date, Double, Select, Subquery, cast, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql import visitors
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.key_look_up import look_up
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.table import memory
 from shared.search.text import tsvector
@@ -43,22 +43,22 @@ RANKED_COLUMNS = (
 
 
 async def list_hits(
-    connection: AsyncConnection, scope: Scope, filters: MemoryFilters, ids: Sequence[str]
+    tx: Transaction, scope: Scope, filters: MemoryFilters, ids: Sequence[str]
 ) -> list[prepared.Row]:
     """Return the rows of those of these memories that the scope sees and that match the filters."""
-    return await _select(connection, scope, filters, _BY_ID, {"ids": list(ids)})
+    return await _select(tx, scope, filters, _BY_ID, {"ids": list(ids)})
 
 
 async def list_at_turns(
-    connection: AsyncConnection, scope: Scope, filters: MemoryFilters, turn_keys: Iterable[tuple[str, int]]
+    tx: Transaction, scope: Scope, filters: MemoryFilters, turn_keys: Iterable[tuple[str, int]]
 ) -> list[prepared.Row]:
     """Return the rows of the memories that were saved from these turns, as `list_hits` does."""
     sessions, seqs = zip(*turn_keys, strict=True)
-    return await _select(connection, scope, filters, _AT_TURN, {"sessions": sessions, "seqs": seqs})
+    return await _select(tx, scope, filters, _AT_TURN, {"sessions": sessions, "seqs": seqs})
 
 
 async def list_matching(
-    connection: AsyncConnection, scope: Scope, filters: MemoryFilters, terms: Sequence[str], limit: int
+    tx: Transaction, scope: Scope, filters: MemoryFilters, terms: Sequence[str], limit: int
 ) -> list[prepared.Row]:
     """Return the rows that contain any of the terms and match the filters, best match first."""
     if not terms:
@@ -66,7 +66,7 @@ async def list_matching(
     matches, rank = tsvector.matches_any(memory.c.search_terms, terms)
     statement = select(*RANKED_COLUMNS).where(*filters.to_sql(scope), matches)
     best_first = statement.order_by(rank.desc(), memory.c.last_seen_at.desc()).limit(limit)
-    return list((await connection.execute(best_first)).mappings())
+    return list((await tx.execute(best_first)).mappings())
 
 
 _BY_ID = look_up(memory, ids=memory.c.id)
@@ -74,18 +74,12 @@ _AT_TURN = look_up(memory, sessions=memory.c.source_session_id, seqs=memory.c.so
 
 
 async def _select(
-    connection: AsyncConnection,
-    scope: Scope,
-    filters: MemoryFilters,
-    found: Subquery,
-    keys: Mapping[str, Sequence[Any]],
+    tx: Transaction, scope: Scope, filters: MemoryFilters, found: Subquery, keys: Mapping[str, Sequence[Any]]
 ) -> list[prepared.Row]:
     values: dict[str, Any] = {**prepared.scope_values(scope), **keys}
     if filters == MemoryFilters():
-        return await prepared.fetch(
-            connection, _unfiltered(found, has_user=scope.user_id is not None), values
-        )
-    rows = await connection.execute(_statement(found, filters.to_sql(scope)), values)
+        return await tx.fetch(_unfiltered(found, has_user=scope.user_id is not None), values)
+    rows = await tx.execute(_statement(found, filters.to_sql(scope)), values)
     return list(rows.mappings())
 
 

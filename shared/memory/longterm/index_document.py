@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from sqlalchemy import RowMapping
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import decay, queries
 from shared.memory.longterm.index_filter import NO_SESSION
 from shared.memory.longterm.memory import Memory, MemoryDraft
@@ -46,11 +46,9 @@ def document(memory: Memory) -> IndexDocument:
     )
 
 
-async def load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
+async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
     """Return the index documents of a tenant's memories, by record id."""
-    return [document(memory) for memory in await queries.read(connection, tenant, record_ids)]
+    return [document(memory) for memory in await queries.read(tx, record_ids)]
 
 
 def _category_prefixes(category: str | None) -> list[str]:

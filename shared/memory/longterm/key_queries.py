@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Text, bindparam, collate, func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries
 from shared.memory.longterm.memory import Memory, Name
 from shared.memory.longterm.table import IS_UNEXPIRED, memory
@@ -58,47 +58,43 @@ _REPLACE = text(
 _SET_ASIDE = text(f"{queries.SET_ASIDE} AND {_IS_NAMED}").bindparams(*_NAMES)
 
 
-async def insert_missing(
-    connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
-) -> list[Memory]:
+async def insert_missing(tx: Transaction, scope: Scope, rows: Sequence[Mapping[str, Any]]) -> list[Memory]:
     """Insert those of these rows whose key no live memory has; return the new memories."""
-    inserted = await prepared.fetch(connection, _INSERT, queries.insert_values(scope, rows))
+    inserted = await tx.fetch(_INSERT, queries.insert_values(scope, rows))
     return [Memory.from_row(row) for row in inserted]
 
 
-async def lock(connection: AsyncConnection, scope: Scope, names: Sequence[Name]) -> list[Memory]:
+async def lock(tx: Transaction, scope: Scope, names: Sequence[Name]) -> list[Memory]:
     """Return the live memories with these names, locked until the transaction ends."""
-    rows = await prepared.fetch(connection, _LOCK, prepared.scope_values(scope) | _name_values(names))
+    rows = await tx.fetch(_LOCK, prepared.scope_values(scope) | _name_values(names))
     return [Memory.from_row(row) for row in rows]
 
 
-async def replace(
-    connection: AsyncConnection, tenant: str, rows: Sequence[Mapping[str, Any]]
-) -> list[Memory]:
+async def replace(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> list[Memory]:
     """Replace the locked memories with the ids of these rows by what the rows say; return them."""
-    values = {"tenant": tenant, "rows": queries.encode_rows(rows)}
-    return [Memory.from_row(row) for row in await prepared.fetch(connection, _REPLACE, values)]
+    values = {"tenant": tx.tenant, "rows": queries.encode_rows(rows)}
+    return [Memory.from_row(row) for row in await tx.fetch(_REPLACE, values)]
 
 
-async def set_aside_expired(connection: AsyncConnection, scope: Scope, names: Sequence[Name]) -> None:
+async def set_aside_expired(tx: Transaction, scope: Scope, names: Sequence[Name]) -> None:
     """Archive the expired memories with these names, so that the names are free."""
-    await prepared.fetch(connection, _SET_ASIDE, prepared.scope_values(scope) | _name_values(names))
+    await tx.fetch(_SET_ASIDE, prepared.scope_values(scope) | _name_values(names))
 
 
 def _name_values(names: Sequence[Name]) -> dict[str, list[str]]:
     return {"namespaces": [namespace for namespace, _ in names], "keys": [key for _, key in names]}
 
 
-async def get(connection: AsyncConnection, scope: Scope, name: Name) -> Memory | None:
+async def get(tx: Transaction, scope: Scope, name: Name) -> Memory | None:
     """Return the live memory of exactly this scope with this name, or None."""
     namespace, key = name
     is_named = (memory.c.namespace == namespace, memory.c.key == key, memory.c.archived_at.is_(None))
     statement = select(memory).where(exact_scope(memory, scope), *is_named, IS_UNEXPIRED)
-    return next(iter(await queries.select_memories(connection, statement)), None)
+    return next(iter(await queries.select_memories(tx, statement)), None)
 
 
 async def list_namespaces(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     prefix: Sequence[str],
     suffix: Sequence[str],
@@ -122,7 +118,7 @@ async def list_namespaces(
     # Sorted by bytes, so that the order is that of no database's language.
     name = collate(names.c.namespace, "C")
     statement = select(names).order_by(name).limit(limit)
-    rows = await connection.execute(statement if after is None else statement.where(name > after))
+    rows = await tx.execute(statement if after is None else statement.where(name > after))
     return [(row.namespace, row.memories) for row in rows]
 
 

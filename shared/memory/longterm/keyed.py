@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors, versions
 from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import history, key_queries, new_rows
 from shared.memory.longterm.memory import Memory, MemoryDraft, Name
 
@@ -28,38 +27,38 @@ class KeyedWrite(NamedTuple):
 
 
 async def save_keyed(
-    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft]
+    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft]
 ) -> list[KeyedWrite]:
     """Save drafts with keys and return the writes in their order; a later draft replaces an earlier one."""
     writes: dict[int, KeyedWrite] = {}
     for positions in _rounds(drafts):
-        round_writes = await _save_distinct(connection, scope, actor, [drafts[i] for i in positions])
+        round_writes = await _save_distinct(tx, scope, actor, [drafts[i] for i in positions])
         writes |= zip(positions, round_writes, strict=True)
     return [writes[position] for position in range(len(drafts))]
 
 
 async def save_if(
-    connection: AsyncConnection, scope: Scope, actor: str, draft: MemoryDraft, expected: Expected | None
+    tx: Transaction, scope: Scope, actor: str, draft: MemoryDraft, expected: Expected | None
 ) -> KeyedWrite:
     """Save a draft under its key if what is stored there is expected.
 
     Raise errors.PreconditionFailed otherwise.
     """
     if expected is not None:
-        await key_queries.set_aside_expired(connection, scope, [_name(draft)])
-        stored = next(iter(await key_queries.lock(connection, scope, [_name(draft)])), None)
+        await key_queries.set_aside_expired(tx, scope, [_name(draft)])
+        stored = next(iter(await key_queries.lock(tx, scope, [_name(draft)])), None)
         versions.check("the memory with this key", stored.version if stored else ABSENT, expected)
-    (write,) = await _save_distinct(connection, scope, actor, [draft])
+    (write,) = await _save_distinct(tx, scope, actor, [draft])
     if expected is not None and ABSENT in expected and not write.is_new:
         # Somebody else's save came in between. It is undone with the transaction.
         raise errors.PreconditionFailed(f"memory '{write.memory.id}' has this key already")
     return write
 
 
-async def free_expired(connection: AsyncConnection, memory: Memory) -> None:
+async def free_expired(tx: Transaction, memory: Memory) -> None:
     """Archive the expired memory that has the key of this one, if there is one."""
     if memory.key is not None:
-        await key_queries.set_aside_expired(connection, memory.scope, [_name(memory)])
+        await key_queries.set_aside_expired(tx, memory.scope, [_name(memory)])
 
 
 def _name(memory: Memory | MemoryDraft) -> Name:
@@ -80,18 +79,18 @@ def _rounds(drafts: Sequence[MemoryDraft]) -> list[list[int]]:
 
 
 async def _save_distinct(
-    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft]
+    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft]
 ) -> list[KeyedWrite]:
     """Insert or replace. What another transaction deletes in between is tried again."""
     rows = {_name(draft): _row(draft) for draft in drafts}
     writes: dict[Name, KeyedWrite] = {}
-    await key_queries.set_aside_expired(connection, scope, list(rows))
+    await key_queries.set_aside_expired(tx, scope, list(rows))
     for _ in range(_MAX_ATTEMPTS):
-        created = await key_queries.insert_missing(connection, scope, _remaining(rows, writes))
+        created = await key_queries.insert_missing(tx, scope, _remaining(rows, writes))
         writes |= {_name(memory): KeyedWrite(memory, is_new=True) for memory in created}
-        replaced = await _replace_existing(connection, scope, actor, _remaining(rows, writes))
+        replaced = await _replace_existing(tx, scope, actor, _remaining(rows, writes))
         writes |= {_name(memory): KeyedWrite(memory, is_new=False) for memory in replaced}
-        await history.add(connection, actor, "created", created)
+        await history.add(tx, actor, "created", created)
         if len(writes) == len(rows):
             return [writes[_name(draft)] for draft in drafts]
     raise errors.Busy("others keep writing and deleting under this key")
@@ -106,15 +105,13 @@ def _remaining(rows: dict[Name, Row], writes: dict[Name, KeyedWrite]) -> list[Ro
     return [row for name, row in rows.items() if name not in writes]
 
 
-async def _replace_existing(
-    connection: AsyncConnection, scope: Scope, actor: str, rows: Sequence[Row]
-) -> list[Memory]:
+async def _replace_existing(tx: Transaction, scope: Scope, actor: str, rows: Sequence[Row]) -> list[Memory]:
     by_name = {(row["namespace"], row["key"]): row for row in rows}
     if not by_name:
         return []
-    existing = {memory.id: memory for memory in await key_queries.lock(connection, scope, list(by_name))}
+    existing = {memory.id: memory for memory in await key_queries.lock(tx, scope, list(by_name))}
     new_values = [by_name[_name(before)] | {"id": before.id} for before in existing.values()]
-    replaced = await key_queries.replace(connection, scope.tenant, new_values)
+    replaced = await key_queries.replace(tx, new_values)
     pairs = [(existing[memory.id], memory) for memory in replaced]
-    await history.add_changes(connection, actor, "replaced", pairs)
+    await history.add_changes(tx, actor, "replaced", pairs)
     return replaced

@@ -16,12 +16,12 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions.table import session
 from shared.foundation.scope import Scope
 from shared.foundation.stages import Pipeline, RecordKind
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.jobs.table import job
 from shared.memory.longterm.labels import PROMOTION
 from shared.memory.longterm.table import IS_TO_COMPACT, IS_UNEXPIRED, deleted_source_session, memory
@@ -49,8 +49,7 @@ class LockedMemory(NamedTuple):
 
 
 async def lock_of(
-    connection: AsyncConnection,
-    tenant: str,
+    tx: Transaction,
     *,
     user_id: str | None = None,
     agent_id: str | None = None,
@@ -65,13 +64,13 @@ async def lock_of(
     concerned = memory.c.user_id == user_id if user_id else memory.c.agent_id == agent_id
     if session_ids:
         concerned = or_(concerned, _comes_from(session_ids))
-    for session_id, deleted_at in await _list_deleted_sources(connection, tenant, user_id) if user_id else ():
+    for session_id, deleted_at in await _list_deleted_sources(tx, user_id) if user_id else ():
         # Another session of this id may have been opened since.
         concerned = or_(concerned, and_(_comes_from([session_id]), memory.c.created_at <= deleted_at))
     columns = (memory.c.id, memory.c.archived_at.is_not(None))
-    statement = select(*columns).where(tenant_filter(memory, tenant), concerned)
+    statement = select(*columns).where(tenant_filter(memory, tx.tenant), concerned)
     ordered = statement.order_by(memory.c.id).limit(limit).with_for_update()
-    return [LockedMemory(*row) for row in await connection.execute(ordered)]
+    return [LockedMemory(*row) for row in await tx.execute(ordered)]
 
 
 def _comes_from(session_ids: Sequence[str]) -> ColumnElement[bool]:
@@ -81,7 +80,7 @@ def _comes_from(session_ids: Sequence[str]) -> ColumnElement[bool]:
     return select(source.c.value).where(in_sessions).exists()
 
 
-async def lock_promoted_from(connection: AsyncConnection, scope: Scope, session_id: str) -> list[str]:
+async def lock_promoted_from(tx: Transaction, scope: Scope, session_id: str) -> list[str]:
     """Lock the memories that were promoted from the scratchpad of a session, and are said by nobody else.
 
     Another session that is still there says them, or a caller who has saved them without one. Return the ids.
@@ -98,75 +97,67 @@ async def lock_promoted_from(connection: AsyncConnection, scope: Scope, session_
         *(_comes_from([session_id]), has_only_sessions, ~is_said_elsewhere),
     )
     statement = select(memory.c.id).where(*where).order_by(memory.c.id).with_for_update()
-    return list(await connection.scalars(statement))
+    return list(await tx.scalars(statement))
 
 
-async def _list_deleted_sources(
-    connection: AsyncConnection, tenant: str, user_id: str
-) -> list[tuple[str, datetime]]:
+async def _list_deleted_sources(tx: Transaction, user_id: str) -> list[tuple[str, datetime]]:
     table = deleted_source_session
-    is_of_user = (tenant_filter(table, tenant), table.c.user_id == user_id)
-    rows = await connection.execute(select(table.c.session_id, table.c.deleted_at).where(*is_of_user))
+    is_of_user = (tenant_filter(table, tx.tenant), table.c.user_id == user_id)
+    rows = await tx.execute(select(table.c.session_id, table.c.deleted_at).where(*is_of_user))
     return [(row.session_id, row.deleted_at) for row in rows]
 
 
-async def note_deleted_sources(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
+async def note_deleted_sources(tx: Transaction, session_ids: Sequence[str]) -> None:
     """Note whose these sessions are, before they are deleted, if memories of others come from them."""
-    await connection.execute(_NOTE_DELETED_SOURCES, {"tenant": tenant, "ids": list(session_ids)})
+    await tx.execute(_NOTE_DELETED_SOURCES, {"tenant": tx.tenant, "ids": list(session_ids)})
 
 
-async def count_of(
-    connection: AsyncConnection, tenant: str, *, user_id: str | None = None, agent_id: str | None = None
-) -> int:
+async def count_of(tx: Transaction, *, user_id: str | None = None, agent_id: str | None = None) -> int:
     """Return the number of memories of a user, of all agents, or of an agent."""
     is_owned = memory.c.user_id == user_id if user_id else memory.c.agent_id == agent_id
-    statement = select(func.count()).select_from(memory).where(tenant_filter(memory, tenant), is_owned)
-    return int(await connection.scalar(statement) or 0)
+    statement = select(func.count()).select_from(memory).where(tenant_filter(memory, tx.tenant), is_owned)
+    return int(await tx.scalar(statement) or 0)
 
 
-async def list_embedding_texts(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+async def list_embedding_texts(tx: Transaction, ids: Sequence[str]) -> list[str]:
     """Return the texts of which these memories were embedded."""
-    where = (tenant_filter(memory, tenant), is_any_of(memory.c.id, ids))
+    where = (tenant_filter(memory, tx.tenant), is_any_of(memory.c.id, ids))
     speaker = memory.c.sources[0]["speaker"].astext.label("speaker")
-    rows = await connection.execute(select(memory.c.content, speaker).where(*where))
+    rows = await tx.execute(select(memory.c.content, speaker).where(*where))
     return [indexed_text.embedding_text(row.content, speaker=row.speaker) for row in rows]
 
 
-async def list_archived_sources(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+async def list_archived_sources(tx: Transaction, ids: Sequence[str]) -> list[str]:
     """Return the ids of the archived memories of which one of these says what they said.
 
     It was derived from them, or said it before they were rewritten, merged or folded into it.
     """
     derived = select(func.unnest(memory.c.derived_from).label("id"))
-    derived = derived.where(tenant_filter(memory, tenant), is_any_of(memory.c.id, ids))
+    derived = derived.where(tenant_filter(memory, tx.tenant), is_any_of(memory.c.id, ids))
     is_source: ColumnElement[bool] = memory.c.id.in_(derived)
     # Under row-level security no index is used for arrays. Whatever went into a memory has reinforced it.
     was_reinforced = (is_any_of(memory.c.id, ids), memory.c.reinforcement_count > 1)
-    reinforced = select(memory.c.id).where(tenant_filter(memory, tenant), *was_reinforced)
-    if reinforced_ids := (await connection.scalars(reinforced)).all():
+    reinforced = select(memory.c.id).where(tenant_filter(memory, tx.tenant), *was_reinforced)
+    if reinforced_ids := (await tx.scalars(reinforced)).all():
         is_source = or_(is_source, memory.c.superseded_by.overlap(list(reinforced_ids)))
-    is_archived = (tenant_filter(memory, tenant), memory.c.archived_at.is_not(None))
-    return list((await connection.scalars(select(memory.c.id).where(*is_archived, is_source))).all())
+    is_archived = (tenant_filter(memory, tx.tenant), memory.c.archived_at.is_not(None))
+    return list((await tx.scalars(select(memory.c.id).where(*is_archived, is_source))).all())
 
 
-async def list_expired(connection: AsyncConnection, tenant: str, limit: int) -> list[str]:
+async def list_expired(tx: Transaction, limit: int) -> list[str]:
     """Return at most `limit` ids of memories whose expiry is over, archived ones too, sorted."""
-    is_expired = (tenant_filter(memory, tenant), memory.c.expires_at <= func.now())
+    is_expired = (tenant_filter(memory, tx.tenant), memory.c.expires_at <= func.now())
     statement = select(memory.c.id).where(*is_expired).order_by(memory.c.id).limit(limit)
-    return list((await connection.scalars(statement)).all())
+    return list((await tx.scalars(statement)).all())
 
 
-async def list_archived_before(
-    connection: AsyncConnection, tenant: str, age: timedelta, limit: int
-) -> list[str]:
+async def list_archived_before(tx: Transaction, age: timedelta, limit: int) -> list[str]:
     """Return at most `limit` ids of memories that were archived longer ago than `age`."""
-    is_old = (tenant_filter(memory, tenant), memory.c.archived_at < func.now() - age)
-    return list((await connection.scalars(select(memory.c.id).where(*is_old).limit(limit))).all())
+    is_old = (tenant_filter(memory, tx.tenant), memory.c.archived_at < func.now() - age)
+    return list((await tx.scalars(select(memory.c.id).where(*is_old).limit(limit))).all())
 
 
-async def list_oversized(
-    connection: AsyncConnection, tenant: str, max_chars: int, limit: int
-) -> dict[str, int]:
+async def list_oversized(tx: Transaction, max_chars: int, limit: int) -> dict[str, int]:
     """Return up to `limit` final memories of more than `max_chars` characters, as id → version.
 
     Those with a key stay as they were written, and those that were replaced keep saying by what. Left out are
@@ -178,26 +169,26 @@ async def list_oversized(
     )
     is_replaced = func.cardinality(memory.c.superseded_by) > 0
     is_oversized = (IS_TO_COMPACT, func.length(memory.c.content) > max_chars, IS_UNEXPIRED, ~is_replaced)
-    where = (tenant_filter(memory, tenant), *is_oversized, ~waits)
-    rows = await connection.execute(select(memory.c.id, memory.c.version).where(*where).limit(limit))
+    where = (tenant_filter(memory, tx.tenant), *is_oversized, ~waits)
+    rows = await tx.execute(select(memory.c.id, memory.c.version).where(*where).limit(limit))
     return {row.id: row.version for row in rows}
 
 
-async def get_versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+async def get_versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the current version of each of these memories that exists, by id."""
-    has_id = (tenant_filter(memory, tenant), memory.c.id.in_(record_ids))
-    rows = await connection.execute(select(memory.c.id, memory.c.version).where(*has_id))
+    has_id = (tenant_filter(memory, tx.tenant), memory.c.id.in_(record_ids))
+    rows = await tx.execute(select(memory.c.id, memory.c.version).where(*has_id))
     return {row.id: row.version for row in rows}
 
 
-async def count(connection: AsyncConnection, tenant: str) -> int:
+async def count(tx: Transaction) -> int:
     """Return the number of a tenant's memories, archived ones included."""
-    statement = select(func.count()).select_from(memory).where(tenant_filter(memory, tenant))
-    return int(await connection.scalar(statement) or 0)
+    statement = select(func.count()).select_from(memory).where(tenant_filter(memory, tx.tenant))
+    return int(await tx.scalar(statement) or 0)
 
 
-async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's memories, ordered by id, as id → current version."""
-    follows = (tenant_filter(memory, tenant), memory.c.id > after)
+    follows = (tenant_filter(memory, tx.tenant), memory.c.id > after)
     statement = select(memory.c.id, memory.c.version).where(*follows).order_by(memory.c.id).limit(limit)
-    return {row.id: row.version for row in await connection.execute(statement)}
+    return {row.id: row.version for row in await tx.execute(statement)}

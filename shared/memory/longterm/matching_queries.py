@@ -4,10 +4,10 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, func, not_, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.filters import MemoryFilters
 from shared.memory.longterm.table import IS_UNEXPIRED, memory
 
@@ -22,43 +22,43 @@ class LockedMatch(NamedTuple):
     matches: bool
 
 
-async def count(connection: AsyncConnection, scope: Scope, filters: MemoryFilters) -> int:
+async def count(tx: Transaction, scope: Scope, filters: MemoryFilters) -> int:
     """Return how many memories of exactly this scope match."""
     statement = select(func.count()).select_from(memory).where(*_matching(scope, filters))
-    return int(await connection.scalar(statement) or 0)
+    return int(await tx.scalar(statement) or 0)
 
 
 async def list_ids(
-    connection: AsyncConnection, scope: Scope, filters: MemoryFilters, limit: int | None = None
+    tx: Transaction, scope: Scope, filters: MemoryFilters, limit: int | None = None
 ) -> list[str]:
     """Return the ids of at most `limit` memories of exactly this scope that match, in their order."""
     statement = select(memory.c.id).where(*_matching(scope, filters)).order_by(memory.c.id)
-    return list((await connection.scalars(statement.limit(limit))).all())
+    return list((await tx.scalars(statement.limit(limit))).all())
 
 
 async def lock(
-    connection: AsyncConnection,
-    scope: Scope,
-    filters: MemoryFilters,
-    ids: Collection[str],
-    related: Collection[str],
+    tx: Transaction, scope: Scope, filters: MemoryFilters, ids: Collection[str], related: Collection[str]
 ) -> list[LockedMatch]:
     """Lock those of these memories that still match, and the related ones, in the order of ids."""
     matches = and_(*_matching(scope, filters), is_any_of(memory.c.id, ids))
     columns = (memory.c.id, memory.c.content, memory.c.key, memory.c.archived_at.is_not(None))
     wanted = or_(matches, is_any_of(memory.c.id, related))
     statement = select(*columns, matches).where(tenant_filter(memory, scope.tenant), wanted)
-    rows = await connection.execute(statement.order_by(memory.c.id).with_for_update())
+    rows = await tx.execute(statement.order_by(memory.c.id).with_for_update())
     return [LockedMatch(*row) for row in rows]
 
 
-async def list_archived(connection: AsyncConnection, tenant: str, ids: Collection[str]) -> list[str]:
+async def list_archived(tx: Transaction, ids: Collection[str]) -> list[str]:
     """Return the ids of those of these memories that are archived."""
-    is_one = (tenant_filter(memory, tenant), is_any_of(memory.c.id, ids), memory.c.archived_at.is_not(None))
-    return list((await connection.scalars(select(memory.c.id).where(*is_one))).all())
+    is_one = (
+        tenant_filter(memory, tx.tenant),
+        is_any_of(memory.c.id, ids),
+        memory.c.archived_at.is_not(None),
+    )
+    return list((await tx.scalars(select(memory.c.id).where(*is_one))).all())
 
 
-async def list_saying_same(connection: AsyncConnection, scope: Scope, ids: Collection[str]) -> list[str]:
+async def list_saying_same(tx: Transaction, scope: Scope, ids: Collection[str]) -> list[str]:
     """Return the ids of the scope's other live memories that say the same as one of these."""
     fingerprints = select(memory.c.fingerprint).where(
         tenant_filter(memory, scope.tenant), is_any_of(memory.c.id, ids)
@@ -70,7 +70,7 @@ async def list_saying_same(connection: AsyncConnection, scope: Scope, ids: Colle
         memory.c.fingerprint.in_(fingerprints),
         not_(is_any_of(memory.c.id, ids)),
     )
-    return list((await connection.scalars(select(memory.c.id).where(*is_other))).all())
+    return list((await tx.scalars(select(memory.c.id).where(*is_other))).all())
 
 
 def _matching(scope: Scope, filters: MemoryFilters) -> list[ColumnElement[bool]]:

@@ -18,11 +18,11 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Caller, Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, keyset_after, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Archiver, Memory
 from shared.memory.longterm.table import IS_DEDUPLICATED, IS_UNEXPIRED, READ_COLUMNS, memory
 from shared.platform.auth import rights
@@ -72,17 +72,15 @@ _UPSERT = text(
 )
 
 
-async def upsert(
-    connection: AsyncConnection, scope: Scope, rows: Sequence[Mapping[str, Any]]
-) -> list[prepared.Row]:
+async def upsert(tx: Transaction, scope: Scope, rows: Sequence[Mapping[str, Any]]) -> list[prepared.Row]:
     """Insert memories, or count another observation of the live ones with the same fingerprint.
 
     Return the stored rows, locked; their column `inserted` is true if the memory is new. What else an
     existing one gains, `reinforce.widen` adds. A closed memory (with `valid_until`) is always a new one.
     `rows` are built by `new_rows` and have no key; no two open ones may have the same fingerprint.
     """
-    await set_aside_expired(connection, scope, [_decoded_fingerprint(row) for row in rows])
-    return await prepared.fetch(connection, _UPSERT, insert_values(scope, rows))
+    await set_aside_expired(tx, scope, [_decoded_fingerprint(row) for row in rows])
+    return await tx.fetch(_UPSERT, insert_values(scope, rows))
 
 
 def insert_values(scope: Scope, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -114,15 +112,13 @@ _SET_ASIDE = text(f"{SET_ASIDE} AND fingerprint = ANY (:fingerprints)").bindpara
 )
 
 
-async def set_aside_expired(connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]) -> None:
+async def set_aside_expired(tx: Transaction, scope: Scope, fingerprints: Sequence[bytes]) -> None:
     """Archive the expired memories of a scope that have one of these fingerprints."""
     values = prepared.scope_values(scope) | {"fingerprints": list(fingerprints)}
-    await prepared.fetch(connection, _SET_ASIDE, values)
+    await tx.fetch(_SET_ASIDE, values)
 
 
-async def get(
-    connection: AsyncConnection, caller: Caller, memory_id: str, *, lock: bool = False
-) -> Memory | None:
+async def get(tx: Transaction, caller: Caller, memory_id: str, *, lock: bool = False) -> Memory | None:
     """Return a memory, archived or not, or None if it has expired or the caller may not see it.
 
     `lock` locks its row.
@@ -131,7 +127,7 @@ async def get(
     statement = select(memory).where(*is_visible)
     if lock:
         statement = statement.with_for_update()
-    row = (await connection.execute(statement)).mappings().one_or_none()
+    row = (await tx.execute(statement)).mappings().one_or_none()
     if row is None or not rights.allows(
         caller, Area.MEMORIES, Action.READ, Owner(row["agent_id"], row["user_id"])
     ):
@@ -144,18 +140,18 @@ _READ = select(*READ_COLUMNS).where(
 )
 
 
-async def read(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
+async def read(tx: Transaction, ids: Sequence[str]) -> list[Memory]:
     """Return the memories with these ids, in no order."""
-    rows = await prepared.fetch(connection, _READ, {"tenant": tenant, "ids": list(ids)}) if ids else []
+    rows = await tx.fetch(_READ, {"tenant": tx.tenant, "ids": list(ids)}) if ids else []
     return [Memory.from_row(row) for row in rows]
 
 
 _LOCK = _READ.order_by(memory.c.id).with_for_update()
 
 
-async def lock(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Memory]:
+async def lock(tx: Transaction, ids: Sequence[str]) -> list[Memory]:
     """Return the memories with these ids, locked until the transaction ends."""
-    rows = await prepared.fetch(connection, _LOCK, {"tenant": tenant, "ids": list(ids)}) if ids else []
+    rows = await tx.fetch(_LOCK, {"tenant": tx.tenant, "ids": list(ids)}) if ids else []
     return [Memory.from_row(row) for row in rows]
 
 
@@ -168,7 +164,7 @@ _LOCK_EXISTING = text(
 ).bindparams(bindparam("ids", type_=ARRAY(Text)))
 
 
-async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> set[str]:
+async def lock_existing(tx: Transaction, ids: Sequence[str]) -> set[str]:
     """Return those of these ids that exist, and keep their memories from being deleted until the end.
 
     What has expired counts as deleted. Changing the memories stays possible. A transaction that stores a
@@ -176,17 +172,17 @@ async def lock_existing(connection: AsyncConnection, tenant: str, ids: Sequence[
     """
     if not ids:
         return set()
-    rows = await prepared.fetch(connection, _LOCK_EXISTING, {"tenant": tenant, "ids": list(ids)})
+    rows = await tx.fetch(_LOCK_EXISTING, {"tenant": tx.tenant, "ids": list(ids)})
     return {row["id"] for row in rows}
 
 
-async def select_memories(connection: AsyncConnection, statement: Select[Any]) -> list[Memory]:
+async def select_memories(tx: Transaction, statement: Select[Any]) -> list[Memory]:
     """Run a select on `memory` that another file of statements built."""
-    return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Memory.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
 async def list_newest(
-    connection: AsyncConnection,
+    tx: Transaction,
     limit: int,
     after: tuple[datetime, str] | None,
     *conditions: ColumnElement[bool],
@@ -201,42 +197,38 @@ async def list_newest(
         position = ((memory.c.last_seen_at, last_seen_at, True), (memory.c.id, memory_id, False))
         statement = statement.where(keyset_after(*position))
     newest_first = (memory.c.last_seen_at.desc(), memory.c.id)
-    return await select_memories(connection, statement.order_by(*newest_first).limit(limit))
+    return await select_memories(tx, statement.order_by(*newest_first).limit(limit))
 
 
-async def list_ids(connection: AsyncConnection, limit: int, *conditions: ColumnElement[bool]) -> list[str]:
+async def list_ids(tx: Transaction, limit: int, *conditions: ColumnElement[bool]) -> list[str]:
     """Return the ids of up to `limit` memories that meet the conditions, in no particular order."""
-    return list(await connection.scalars(select(memory.c.id).where(*conditions).limit(limit)))
+    return list(await tx.scalars(select(memory.c.id).where(*conditions).limit(limit)))
 
 
-async def update_columns(
-    connection: AsyncConnection, tenant: str, memory_id: str, values: Mapping[str, Any]
-) -> Memory:
+async def update_columns(tx: Transaction, memory_id: str, values: Mapping[str, Any]) -> Memory:
     """Set columns of one memory and return it."""
     statement = (
         update(memory)
-        .where(tenant_filter(memory, tenant), memory.c.id == memory_id)
+        .where(tenant_filter(memory, tx.tenant), memory.c.id == memory_id)
         .values(dict(values))
         .returning(memory)
     )
-    return Memory.from_row((await connection.execute(statement)).mappings().one())
+    return Memory.from_row((await tx.execute(statement)).mappings().one())
 
 
-async def find_duplicate(
-    connection: AsyncConnection, scope: Scope, fingerprint: bytes, except_id: str
-) -> str | None:
+async def find_duplicate(tx: Transaction, scope: Scope, fingerprint: bytes, except_id: str) -> str | None:
     """Return the id of another memory of exactly this scope that says this, or None.
 
     Memories with a key, and those that are closed or expired, are no duplicates.
     """
-    await set_aside_expired(connection, scope, [fingerprint])
+    await set_aside_expired(tx, scope, [fingerprint])
     is_duplicate = (
         exact_scope(memory, scope),
         memory.c.fingerprint == fingerprint,
         IS_DEDUPLICATED,
         memory.c.id != except_id,
     )
-    duplicate_id: str | None = await connection.scalar(select(memory.c.id).where(*is_duplicate))
+    duplicate_id: str | None = await tx.scalar(select(memory.c.id).where(*is_duplicate))
     return duplicate_id
 
 
@@ -260,8 +252,7 @@ _ARCHIVE = (
 
 
 async def archive(
-    connection: AsyncConnection,
-    tenant: str,
+    tx: Transaction,
     ids: Sequence[str],
     archiver: Archiver,
     reason: str | None,
@@ -271,27 +262,27 @@ async def archive(
 
     Each gets a new version for the index.
     """
-    names = {"of_tenant": tenant, "ids": list(ids), "successors": list(successors)}
+    names = {"of_tenant": tx.tenant, "ids": list(ids), "successors": list(successors)}
     values = names | {"reason": reason, "archiver": archiver.value}
-    return [Memory.from_row(row) for row in await prepared.fetch(connection, _ARCHIVE, values)]
+    return [Memory.from_row(row) for row in await tx.fetch(_ARCHIVE, values)]
 
 
-async def close(connection: AsyncConnection, memory: Memory, at: datetime, successor_id: str) -> Memory:
+async def close(tx: Transaction, memory: Memory, at: datetime, successor_id: str) -> Memory:
     """End the validity of a locked memory in favour of a successor, as a new version; return it."""
     values = {"valid_until": at, "superseded_by": [successor_id], "version": memory.version + 1}
-    return await update_columns(connection, memory.tenant, memory.id, values)
+    return await update_columns(tx, memory.id, values)
 
 
-async def reopen(connection: AsyncConnection, memory: Memory, valid_until: datetime | None) -> Memory:
+async def reopen(tx: Transaction, memory: Memory, valid_until: datetime | None) -> Memory:
     """Let a locked memory be valid until its earlier end again, as a new version; return it."""
     values: dict[str, Any] = {"valid_until": valid_until, "superseded_by": []}
     values |= {"version": memory.version + 1}
-    return await update_columns(connection, memory.tenant, memory.id, values)
+    return await update_columns(tx, memory.id, values)
 
 
-async def list_derived_only_from(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+async def list_derived_only_from(tx: Transaction, ids: Sequence[str]) -> list[str]:
     """Return the ids of the memories that were derived from some of these, and from no others."""
     only_from_ids = memory.c.derived_from.contained_by(list(ids))
     is_derived = func.cardinality(memory.c.derived_from) > 0
-    statement = select(memory.c.id).where(tenant_filter(memory, tenant), is_derived, only_from_ids)
-    return list((await connection.scalars(statement)).all())
+    statement = select(memory.c.id).where(tenant_filter(memory, tx.tenant), is_derived, only_from_ids)
+    return list((await tx.scalars(statement)).all())

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import func
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import index_document, labels, queries
 from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Memory, Source
 from shared.search.text import tsvector
@@ -40,7 +40,7 @@ class Addition(NamedTuple):
         )
 
 
-async def widen(connection: AsyncConnection, memory: Memory, addition: Addition) -> Memory:
+async def widen(tx: Transaction, memory: Memory, addition: Addition) -> Memory:
     """Add what a locked memory lacks, as a new version; return it as it was if it lacks nothing.
 
     Tags and metadata are joined, and the higher importance counts. The memory is valid from the earlier time
@@ -58,7 +58,7 @@ async def widen(connection: AsyncConnection, memory: Memory, addition: Addition)
         return memory
     terms = tsvector.terms_of(index_document.keywords(memory.model_copy(update=values)))
     values |= {"version": memory.version + 1, "search_terms": func.array_to_tsvector(terms)}
-    return await queries.update_columns(connection, memory.tenant, memory.id, values)
+    return await queries.update_columns(tx, memory.id, values)
 
 
 def earliest(moments: Sequence[datetime | None]) -> datetime | None:
@@ -73,7 +73,7 @@ def latest(moments: Sequence[datetime | None]) -> datetime | None:
     return max(closed) if len(closed) == len(moments) else None
 
 
-async def reinforce(connection: AsyncConnection, memory: Memory, addition: Addition) -> Memory:
+async def reinforce(tx: Transaction, memory: Memory, addition: Addition) -> Memory:
     """Add another observation to a locked memory: counts, time, sources, and what it lacks."""
     known = set(memory.sources)
     new_sources = [source for item in addition.sources if (source := Source(**item)) not in known]
@@ -84,5 +84,5 @@ async def reinforce(connection: AsyncConnection, memory: Memory, addition: Addit
         "sources": [source.model_dump() for source in [*memory.sources, *new_sources]],
         "saved_without_source": memory.has_other_origin or not addition.sources,
     }
-    reinforced = await queries.update_columns(connection, memory.tenant, memory.id, values)
-    return await widen(connection, reinforced, addition)
+    reinforced = await queries.update_columns(tx, memory.id, values)
+    return await widen(tx, reinforced, addition)

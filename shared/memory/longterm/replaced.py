@@ -2,28 +2,27 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.turns.turn_range import TurnKey, ranges_of
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import history, history_queries, queries, scope_queries, source_queries
 from shared.memory.longterm.memory import Memory
 
 _REASON = "what replaced it was withdrawn"
 
 
-async def lock(connection: AsyncConnection, tenant: str, turn_keys: Iterable[TurnKey]) -> list[Memory]:
+async def lock(tx: Transaction, turn_keys: Iterable[TurnKey]) -> list[Memory]:
     """Return the closed memories that memories from these turns have replaced.
 
     Both are locked together, in the order of all locks on memories.
     """
-    successor_ids = await source_queries.list_ids_from_turns(connection, tenant, ranges_of(turn_keys))
-    replaced_ids = await source_queries.list_replaced_by(connection, tenant, successor_ids)
-    locked = await queries.lock(connection, tenant, sorted({*successor_ids, *replaced_ids}))
+    successor_ids = await source_queries.list_ids_from_turns(tx, ranges_of(turn_keys))
+    replaced_ids = await source_queries.list_replaced_by(tx, successor_ids)
+    locked = await queries.lock(tx, sorted({*successor_ids, *replaced_ids}))
     return [memory for memory in locked if memory.id in replaced_ids]
 
 
 async def reopen(
-    connection: AsyncConnection, actor: str, replaced: Sequence[Memory], gone: Sequence[Memory]
+    tx: Transaction, actor: str, replaced: Sequence[Memory], gone: Sequence[Memory]
 ) -> list[Memory]:
     """Reopen those of these locked memories that what is gone has closed, and return them.
 
@@ -34,15 +33,15 @@ async def reopen(
     for memory in replaced:
         successor_ids = [id_ for id_ in memory.superseded_by if id_ in began_at]
         if any(memory.valid_until == began_at[id_] for id_ in successor_ids):
-            reopened += await _reopen(connection, actor, memory)
+            reopened += await _reopen(tx, actor, memory)
     return reopened
 
 
-async def _reopen(connection: AsyncConnection, actor: str, memory: Memory) -> list[Memory]:
-    valid_until = await history_queries.find_end_before_closing(connection, memory.tenant, memory.id)
-    fingerprint = await scope_queries.get_fingerprint(connection, memory)
-    if await queries.find_duplicate(connection, memory.scope, fingerprint, memory.id) is not None:
+async def _reopen(tx: Transaction, actor: str, memory: Memory) -> list[Memory]:
+    valid_until = await history_queries.find_end_before_closing(tx, memory.id)
+    fingerprint = await scope_queries.get_fingerprint(tx, memory)
+    if await queries.find_duplicate(tx, memory.scope, fingerprint, memory.id) is not None:
         return []
-    reopened = await queries.reopen(connection, memory, valid_until)
-    await history.add_change(connection, actor, "reopened", memory, reopened, _REASON)
+    reopened = await queries.reopen(tx, memory, valid_until)
+    await history.add_change(tx, actor, "reopened", memory, reopened, _REASON)
     return [reopened]

@@ -2,30 +2,29 @@
 
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.stages import MemoryState
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import history, history_queries, queries
 from shared.memory.longterm.memory import Archiver, Memory
 
 
 async def make_live(
-    connection: AsyncConnection, actor: str, memory: Memory, reason: str | None, *, can_enrich: bool
+    tx: Transaction, actor: str, memory: Memory, reason: str | None, *, can_enrich: bool
 ) -> Memory:
     """Make a locked archived memory live in the state that it had before, as a new version.
 
     Raises IntegrityError if a live memory has its text or its key.
     """
-    state = await _state_before(connection, memory, can_enrich=can_enrich)
-    live = await queries.update_columns(connection, memory.tenant, memory.id, live_columns(memory, state))
-    await history.add_change(connection, actor, "restored", memory, live, reason)
+    state = await _state_before(tx, memory, can_enrich=can_enrich)
+    live = await queries.update_columns(tx, memory.id, live_columns(memory, state))
+    await history.add_change(tx, actor, "restored", memory, live, reason)
     return live
 
 
-async def _state_before(connection: AsyncConnection, memory: Memory, *, can_enrich: bool) -> MemoryState:
+async def _state_before(tx: Transaction, memory: Memory, *, can_enrich: bool) -> MemoryState:
     if memory.archived_by is Archiver.ENRICHMENT:
         return MemoryState.KEPT_RAW  # it was replaced by what was made of it, and is not to be once more
-    state = await history_queries.find_state_before_archive(connection, memory.tenant, memory.id)
+    state = await history_queries.find_state_before_archive(tx, memory.id)
     return MemoryState.FINAL if state is MemoryState.PENDING and not can_enrich else state
 
 

@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
-from shared.memory.longterm import history_queries, save, update
+from shared.memory.longterm import history_queries, update
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.update import OnChange
 from shared.platform.resources import Resources
@@ -32,18 +32,17 @@ async def revert(
     Raises errors.NotFound if its history does not have the version, and errors as `update.update` does.
     """
     try:
-        async with resources.postgres.for_tenant(caller.tenant) as connection:
-            before = await update.lock_writable(connection, caller, memory_id, expected)
-            fields = await history_queries.find_version(connection, caller.tenant, memory_id, version)
+        async with resources.transaction(caller.tenant) as tx:
+            before = await update.lock_writable(tx, caller, memory_id, expected)
+            fields = await history_queries.find_version(tx, memory_id, version)
             if fields is None:
                 raise errors.NotFound(f"the history of memory '{memory_id}' has no version {version}")
             changes: dict[str, Any] = {name: fields.get(name) for name in _REVERTED_FIELDS}
-            after, jobs = await update.apply_changes(
-                connection, caller, before, changes, "reverted", reason or f"to version {version}"
+            after = await update.apply_changes(
+                tx, caller, before, changes, "reverted", reason or f"to version {version}"
             )
             if on_change is not None:
-                await on_change(connection, before, after)
+                await on_change(tx, before, after)
     except IntegrityError:  # a duplicate was saved between the check and the update
         raise errors.Conflict("another memory says this already") from None
-    await save.index(resources, [after], jobs)
     return after

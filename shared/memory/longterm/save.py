@@ -2,24 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import batch_results, errors, stages
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import MemoryState, RecordKind
 from shared.infra.postgres_failures import repeated_after_deadlock
-from shared.jobs import dream_schedule, index_jobs
+from shared.infra.transaction import Transaction
+from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
 from shared.memory.longterm import index_document, source_check
 from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.memory.longterm.save_scope import save_scope
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 SaveItem = tuple[Scope, MemoryDraft]
 JsonObject = dict[str, Any]
@@ -58,38 +57,25 @@ async def save_all(
     """
     commit = partial(_commit, resources, caller, items, key, rejected or {}, problem_of)
     try:
-        commit_result = await commit()
+        return await commit()
     except IntegrityError:  # an id of 48 random bits was taken; the second attempt draws others
-        commit_result = await commit()
-    if commit_result.is_repeated:
-        ids = [result["id"] for result in commit_result.response if "id" in result]
-        await index_repeated(resources, caller.tenant, ids)
-        return commit_result.response
-    await index(resources, commit_result.changed_memories, commit_result.jobs)
-    return commit_result.response
+        return await commit()
 
 
-async def index(resources: Resources, memories: Sequence[Memory], jobs: Sequence[Job]) -> None:
-    """Write changed memories through to the index, after their commit, and call for their enrichment."""
-    await resources.index_writer.write_through([index_document.document(memory) for memory in memories], jobs)
-    if any(memory.state is MemoryState.PENDING for memory in memories):
-        resources.publisher.wake(stages.ENRICH, len(memories))
+async def index(tx: RecordTransaction, memories: Sequence[Memory]) -> None:
+    """Let new or changed memories be found by keyword, and enriched if they wait for it, after the commit."""
+    pending_versions = {
+        memory.id: memory.version for memory in memories if memory.state is MemoryState.PENDING
+    }
+    if pending_versions:
+        await job_queries.enqueue(tx, tx.tenant, RecordKind.MEMORY, stages.ENRICH, pending_versions)
+        tx.wake(stages.ENRICH, len(pending_versions))
+    await tx.index([index_document.document(memory) for memory in memories])
 
 
-async def index_repeated(resources: Resources, tenant: str, memory_ids: Sequence[str]) -> None:
+def index_repeated(tx: RecordTransaction, memory_ids: Sequence[str]) -> None:
     """Write through to the index what the first try of a repeated request left unindexed."""
-    await resources.index_writer.write_through_unindexed(
-        tenant, RecordKind.MEMORY, memory_ids, index_document.load_documents
-    )
-
-
-class _CommitResult(NamedTuple):
-    """A response, and the new or changed memories with their index jobs."""
-
-    response: list[JsonObject]
-    changed_memories: Sequence[Memory] = ()
-    jobs: Sequence[Job] = ()
-    is_repeated: bool = False
+    tx.index_repeated(RecordKind.MEMORY, memory_ids, index_document.load_documents)
 
 
 @repeated_after_deadlock
@@ -100,26 +86,24 @@ async def _commit(
     key: IdempotencyKey | None,
     rejected: Mapping[int, JsonObject],
     problem_of: ProblemOf | None,
-) -> _CommitResult:
-    tenant = caller.tenant
-    async with (
-        resources.postgres.for_tenant(tenant) as connection,
-        idempotent(connection, tenant, key) as request,
-    ):
-        if request.stored is not None:
-            return _CommitResult(request.stored, is_repeated=True)
-        problems = await _source_problems(connection, caller, items, problem_of)
+) -> list[JsonObject]:
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
+        stored: list[JsonObject] | None = request.stored
+        if stored is not None:
+            index_repeated(tx, [result["id"] for result in stored if "id" in result])
+            return stored
+        problems = await _source_problems(tx, caller, items, problem_of)
         items = [item for position, item in enumerate(items) if position not in problems]
         can_enrich = resources.language_model is not None
         saved: dict[int, Memory] = {}
         changed_memories: list[Memory] = []
         for scope, positions in _group_by_scope(items).items():
             drafts = [items[position][1] for position in positions]
-            saved_scope = await save_scope(connection, scope, caller.key_id, drafts, can_enrich=can_enrich)
+            saved_scope = await save_scope(tx, scope, caller.key_id, drafts, can_enrich=can_enrich)
             saved |= {positions[i]: memory for i, memory in saved_scope.by_position.items()}
             changed_memories += saved_scope.changed.values()
-            await dream_schedule.schedule_dream(connection, resources.settings, scope)
-        jobs = await enqueue_jobs(connection, tenant, changed_memories)
+            await dream_schedule.schedule_dream(tx, resources.settings, scope)
+        await index(tx, changed_memories)
         saved_memories = [saved[position].model_dump(mode="json") for position in range(len(items))]
         response = batch_results.merge_results(
             batch_results.merge_results(saved_memories, problems), rejected
@@ -127,17 +111,14 @@ async def _commit(
         memory_ids = sorted({memory["id"] for memory in saved_memories})
         user_id = items[0][0].user_id if items else None
         await request.store(response, record_ids=memory_ids, user_id=user_id)
-    return _CommitResult(response, changed_memories, jobs)
+        return response
 
 
 async def _source_problems(
-    connection: AsyncConnection,
-    caller: Caller,
-    items: Sequence[SaveItem],
-    problem_of: ProblemOf | None,
+    tx: Transaction, caller: Caller, items: Sequence[SaveItem], problem_of: ProblemOf | None
 ) -> dict[int, JsonObject]:
     """Return the results of items whose sources the caller may not name, by the positions of the items."""
-    faults = await source_check.find_faults(connection, caller, [draft for _, draft in items])
+    faults = await source_check.find_faults(tx, caller, [draft for _, draft in items])
     if problem_of is None:
         for fault in faults.values():
             raise fault
@@ -152,17 +133,3 @@ def _group_by_scope(items: Sequence[SaveItem]) -> dict[Scope, list[int]]:
         groups.setdefault(scope, []).append(position)
     # In the same order everywhere, so that two batches over the same scopes can't deadlock.
     return dict(sorted(groups.items(), key=lambda group: (group[0].agent_id, group[0].user_id or "")))
-
-
-async def enqueue_jobs(connection: AsyncConnection, tenant: str, memories: Sequence[Memory]) -> list[Job]:
-    """Enqueue the jobs of new or changed memories; return the index jobs, for write-through."""
-    if not memories:
-        return []
-    pending_versions = {
-        memory.id: memory.version for memory in memories if memory.state is MemoryState.PENDING
-    }
-    await job_queries.enqueue(connection, tenant, RecordKind.MEMORY, stages.ENRICH, pending_versions)
-    versions = {memory.id: memory.version for memory in memories}
-    return await index_jobs.enqueue_index_jobs(
-        connection, tenant, RecordKind.MEMORY, versions, delay=WRITE_THROUGH_SECONDS
-    )

@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import (
     history,
     keyed,
@@ -58,12 +57,12 @@ class _Group(NamedTuple):
 
 
 async def save_scope(
-    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], *, can_enrich: bool
+    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], *, can_enrich: bool
 ) -> SavedScope:
     """Save drafts of one scope."""
     saved = SavedScope()
     groups = _group_by_fingerprint(drafts, can_enrich=can_enrich)
-    await _continue_archived(connection, scope, actor, groups, saved, can_enrich=can_enrich)
+    await _continue_archived(tx, scope, actor, groups, saved, can_enrich=can_enrich)
     remaining = {key: group for key, group in groups.items() if group.positions[0] not in saved.by_position}
     closed = [
         _Group([position], _merged_row([draft], can_enrich=can_enrich))
@@ -71,10 +70,10 @@ async def save_scope(
         if draft.key is None and not draft.is_deduplicated
     ]
     if remaining or closed:
-        await _upsert(connection, scope, actor, remaining, closed, saved)
-    await _save_keyed(connection, scope, actor, drafts, saved)
+        await _upsert(tx, scope, actor, remaining, closed, saved)
+    await _save_keyed(tx, scope, actor, drafts, saved)
     # Afterwards: a deletion that this save has waited for may have left a tombstone just now.
-    await tombstones.remove(connection, scope, [draft.content for draft in drafts])
+    await tombstones.remove(tx, scope, [draft.content for draft in drafts])
     return saved
 
 
@@ -90,7 +89,7 @@ def _group_by_fingerprint(drafts: Sequence[MemoryDraft], *, can_enrich: bool) ->
 
 
 async def _continue_archived(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     actor: str,
     groups: Mapping[bytes, _Group],
@@ -101,10 +100,10 @@ async def _continue_archived(
     """Reinforce what archived memories with these fingerprints became; the first of each stands for it."""
     if not groups:
         return
-    found = await successor_queries.find_saved_before(connection, scope, list(groups))
+    found = await successor_queries.find_saved_before(tx, scope, list(groups))
     ids = sorted({memory_id for before in found.values() for memory_id in before.ids})
     # Locked in one order, so that two batches can't deadlock.
-    locked_memories = {memory.id: memory for memory in await queries.lock(connection, scope.tenant, ids)}
+    locked_memories = {memory.id: memory for memory in await queries.lock(tx, ids)}
     for fingerprint_, saved_before in found.items():
         for memory_id in saved_before.ids:
             before = locked_memories.get(memory_id)
@@ -113,9 +112,9 @@ async def _continue_archived(
             live, reason = before, "its source was saved again"
             if saved_before.is_restorable:
                 reason = "its text was saved again"
-                live = await restoring.make_live(connection, actor, before, reason, can_enrich=can_enrich)
-            memory = await reinforce.reinforce(connection, live, Addition.from_row(groups[fingerprint_].row))
-            await history.add(connection, actor, "reinforced", [memory], reason)
+                live = await restoring.make_live(tx, actor, before, reason, can_enrich=can_enrich)
+            memory = await reinforce.reinforce(tx, live, Addition.from_row(groups[fingerprint_].row))
+            await history.add(tx, actor, "reinforced", [memory], reason)
             locked_memories[memory_id] = memory
             saved.add(groups[fingerprint_].positions, memory, before.version)
 
@@ -126,7 +125,7 @@ def _is_still(memory: Memory, saved_before: SavedBefore) -> bool:
 
 
 async def _upsert(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     actor: str,
     groups: Mapping[bytes, _Group],
@@ -138,24 +137,24 @@ async def _upsert(
     reinforced: list[Memory] = []
     closed_by_id = {group.row["id"]: group for group in closed}
     rows = [group.row for group in (*groups.values(), *closed)]
-    for row in await queries.upsert(connection, scope, rows):
+    for row in await queries.upsert(tx, scope, rows):
         memory = Memory.from_row(row)
         group = closed_by_id.get(memory.id) or groups[bytes(row["fingerprint"])]
         if row["inserted"]:
             created.append(memory)
             saved.add(group.positions, memory, None)
         else:
-            reinforced.append(await reinforce.widen(connection, memory, Addition.from_row(group.row)))
+            reinforced.append(await reinforce.widen(tx, memory, Addition.from_row(group.row)))
             saved.add(group.positions, reinforced[-1], memory.version)
-    await history.add(connection, actor, "created", created)
-    await history.add(connection, actor, "reinforced", reinforced)
+    await history.add(tx, actor, "created", created)
+    await history.add(tx, actor, "reinforced", reinforced)
 
 
 async def _save_keyed(
-    connection: AsyncConnection, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], saved: SavedScope
+    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], saved: SavedScope
 ) -> None:
     positions = [position for position, draft in enumerate(drafts) if draft.key is not None]
-    writes = await keyed.save_keyed(connection, scope, actor, [drafts[position] for position in positions])
+    writes = await keyed.save_keyed(tx, scope, actor, [drafts[position] for position in positions])
     for position, write in zip(positions, writes, strict=True):
         saved.add([position], write.memory, None)
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sqlalchemy import RowMapping
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.categories import EPISODES, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import hit_queries, index_document, queries, validity
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.fingerprint import fingerprint_of
@@ -78,9 +78,9 @@ async def search(
     """
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[RowMapping]:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
             most = max_rows + len(options.shown)
-            return await hit_queries.list_matching(connection, scope, filters, terms, most)
+            return await hit_queries.list_matching(tx, scope, filters, terms, most)
 
     async def rank_hits(found: IndexHits) -> tuple[list[MemoryResult], int]:
         return await _rank_hits(resources, scope, query, filters, options, found)
@@ -101,8 +101,8 @@ async def search(
         ranker.add([candidate for _, candidate in candidates])
         ranked = ranker.latest_first(ranker.best(), validity.latest(filters.as_of))
         best = _best(ranked, candidates, options, None)
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            results = await _read_results(connection, scope, best)
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            results = await _read_results(tx, best)
     return SearchResults(results or [], found.stages, found.degraded)
 
 
@@ -113,8 +113,8 @@ async def _list_rare_ids(resources: Resources, scope: Scope, filters: MemoryFilt
     """
     if filters.is_known_to_index:
         return None
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        ids = await queries.list_ids(connection, _MAX_RARE + 1, *filters.to_sql(scope))
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        ids = await queries.list_ids(tx, _MAX_RARE + 1, *filters.to_sql(scope))
     return ids if len(ids) <= _MAX_RARE else None
 
 
@@ -149,8 +149,8 @@ async def _rank_hits(
     hits, floor = found.hits, found.floor
     if not hits:
         return [], 0
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        rows = await hit_queries.list_hits(connection, scope, filters, [hit.record_id for hit in hits])
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        rows = await hit_queries.list_hits(tx, scope, filters, [hit.record_id for hit in hits])
         candidates = _current_candidates(hits, rows)
         hidden_ids = _hidden_ids(candidates, options)
         # If nothing is relevant, worse hits are not either: then all that match count.
@@ -159,7 +159,7 @@ async def _rank_hits(
         ranker.add([candidate for _, candidate in candidates])
         if options.strategy == ranking.DEFAULT_STRATEGY:
             best = ranker.best(neighbours.MAX_HITS_WITH_NEIGHBOURS)
-            neighbour_candidates = await _read_neighbours(connection, scope, filters, best, candidates)
+            neighbour_candidates = await _read_neighbours(tx, scope, filters, best, candidates)
             if neighbour_candidates:
                 candidates += neighbour_candidates
                 ranker.add([candidate for _, candidate in neighbour_candidates])
@@ -168,7 +168,7 @@ async def _rank_hits(
         ranked = ranker.latest_first(distinct, validity.latest(filters.as_of))
         if ranker.is_any_relevant:
             count = _count_places(found, ranker, [scored.id for scored in ranked], hidden_ids)
-        return await _read_results(connection, scope, _best(ranked, candidates, options, floor)), count
+        return await _read_results(tx, _best(ranked, candidates, options, floor)), count
 
 
 def _count_places(
@@ -181,11 +181,9 @@ def _count_places(
     return sum(id_ not in hidden_ids for id_ in ranked_ids)
 
 
-async def _read_results(
-    connection: AsyncConnection, scope: Scope, best: Sequence[ScoredCandidate]
-) -> list[MemoryResult]:
+async def _read_results(tx: Transaction, best: Sequence[ScoredCandidate]) -> list[MemoryResult]:
     """Read the whole rows of the best alone; one that was deleted meanwhile is left out."""
-    memories = await queries.read(connection, scope.tenant, [scored.id for scored in best])
+    memories = await queries.read(tx, [scored.id for scored in best])
     by_id = {memory.id: memory for memory in memories}
     return [MemoryResult(by_id[scored.id], scored) for scored in best if scored.id in by_id]
 
@@ -219,7 +217,7 @@ def _repeated_ids(candidates: Sequence[RowCandidate]) -> set[str]:
 
 
 async def _read_neighbours(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     filters: MemoryFilters,
     best: Sequence[ScoredCandidate],
@@ -230,7 +228,7 @@ async def _read_neighbours(
     if not turn_keys:
         return []
     known_ids = {row["id"] for row, _ in row_candidates}
-    rows = await hit_queries.list_at_turns(connection, scope, filters, turn_keys)
+    rows = await hit_queries.list_at_turns(tx, scope, filters, turn_keys)
     return [(row, index_document.candidate(row, None, None)) for row in rows if row["id"] not in known_ids]
 
 
@@ -273,8 +271,8 @@ async def list_newest(
     after: tuple[datetime, str] | None = None,
 ) -> list[Memory]:
     """Return memories without a query, the last seen first, from the position (last seen, id) `after` on."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_newest(connection, limit, after, *filters.to_sql(scope))
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_newest(tx, limit, after, *filters.to_sql(scope))
 
 
 async def recall_newest(

@@ -9,8 +9,6 @@ be so.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import readable_queries
 from shared.conversation.turns import log_queries
 from shared.conversation.turns.log_queries import Voice
@@ -18,6 +16,7 @@ from shared.conversation.turns.turn_range import TurnKey
 from shared.foundation import errors
 from shared.foundation.roles import Role, names_system
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.memory import MemoryDraft, Source
 from shared.platform.auth import rights
 
@@ -32,24 +31,20 @@ class NamedSources:
     voices_of_sessions: Mapping[str, Collection[Voice]]
 
     @classmethod
-    async def read(
-        cls, connection: AsyncConnection, caller: Caller, sources: Iterable[Source]
-    ) -> "NamedSources":
+    async def read(cls, tx: Transaction, caller: Caller, sources: Iterable[Source]) -> "NamedSources":
         """Read what these sources name."""
         named = list(sources)
         if not named:
             return cls(caller, frozenset(), {}, {})
-        ids = await readable_queries.list_readable(connection, caller, {item.session_id for item in named})
+        ids = await readable_queries.list_readable(tx, caller, {item.session_id for item in named})
         keys = {(item.session_id, item.seq) for item in named if item.seq is not None}
-        voices = await log_queries.list_voices(
-            connection, caller.tenant, [key for key in keys if key[0] in ids]
-        )
+        voices = await log_queries.list_voices(tx, [key for key in keys if key[0] in ids])
         without_seq = {item.session_id for item in named if _names_voice_alone(item)}
         return cls(
             caller,
             ids,
             voices,
-            await log_queries.list_voices_of(connection, caller.tenant, ids & without_seq),
+            await log_queries.list_voices_of(tx, ids & without_seq),
         )
 
     def fault(self, source: Source, field: str = "source") -> errors.Invalid | None:
@@ -98,16 +93,16 @@ def _names_voice_alone(source: Source) -> bool:
 
 
 async def find_faults(
-    connection: AsyncConnection, caller: Caller, drafts: Sequence[MemoryDraft]
+    tx: Transaction, caller: Caller, drafts: Sequence[MemoryDraft]
 ) -> dict[int, errors.Invalid]:
     """Return what is wrong with the sources of drafts, by the positions of the drafts."""
     sources = {position: draft.source for position, draft in enumerate(drafts) if draft.source is not None}
-    named = await NamedSources.read(connection, caller, sources.values())
+    named = await NamedSources.read(tx, caller, sources.values())
     faults = {position: named.fault(source) for position, source in sources.items()}
     return {position: fault for position, fault in faults.items() if fault is not None}
 
 
-async def require(connection: AsyncConnection, caller: Caller, draft: MemoryDraft) -> None:
+async def require(tx: Transaction, caller: Caller, draft: MemoryDraft) -> None:
     """Raise errors.Invalid, naming the field, if something is wrong with the source of a draft."""
-    for fault in (await find_faults(connection, caller, [draft])).values():
+    for fault in (await find_faults(tx, caller, [draft])).values():
         raise fault

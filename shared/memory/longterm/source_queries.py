@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 from sqlalchemy import ColumnElement, Integer, any_, func, or_, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import is_any_of, is_in_turn_ranges, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.table import HAS_SEVERAL_SOURCES, memory
 
@@ -21,27 +21,23 @@ _UPDATE = text(
 )
 
 
-async def lock_from_turns(
-    connection: AsyncConnection, tenant: str, ranges: Iterable[tuple[str, int, int]]
-) -> list[Memory]:
+async def lock_from_turns(tx: Transaction, ranges: Iterable[tuple[str, int, int]]) -> list[Memory]:
     """Lock the memories with a source among these turns, archived ones too, and return them.
 
     A range of turns is (session id, first seq, last seq).
     """
-    where = _are_from_turns(tenant, list(ranges))
+    where = _are_from_turns(tx.tenant, list(ranges))
     statement = select(memory).where(*where).order_by(memory.c.id).with_for_update()
-    return [Memory.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Memory.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
-async def list_ids_from_turns(
-    connection: AsyncConnection, tenant: str, ranges: Iterable[tuple[str, int, int]]
-) -> list[str]:
+async def list_ids_from_turns(tx: Transaction, ranges: Iterable[tuple[str, int, int]]) -> list[str]:
     """Return the ids of the memories with a source among these turns, without locking them."""
-    statement = select(memory.c.id).where(*_are_from_turns(tenant, list(ranges)))
-    return list((await connection.scalars(statement)).all())
+    statement = select(memory.c.id).where(*_are_from_turns(tx.tenant, list(ranges)))
+    return list((await tx.scalars(statement)).all())
 
 
-async def list_replaced_by(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+async def list_replaced_by(tx: Transaction, ids: Sequence[str]) -> list[str]:
     """Return the ids of the live and closed memories that one of these has replaced."""
     if not ids:
         return []
@@ -53,12 +49,12 @@ async def list_replaced_by(connection: AsyncConnection, tenant: str, ids: Sequen
         memory.c.valid_until.is_not(None),
         successor.c.id == any_(memory.c.superseded_by),
     )
-    are_successors = (successor.c.tenant == tenant, is_any_of(successor.c.id, ids))
+    are_successors = (successor.c.tenant == tx.tenant, is_any_of(successor.c.id, ids))
     has_begun = successor.c.valid_from.is_not(None)
     statement = select(memory.c.id).where(
-        tenant_filter(memory, tenant), *are_successors, has_begun, *is_replaced
+        tenant_filter(memory, tx.tenant), *are_successors, has_begun, *is_replaced
     )
-    return list((await connection.scalars(statement)).all())
+    return list((await tx.scalars(statement)).all())
 
 
 def _are_from_turns(tenant: str, ranges: Sequence[tuple[str, int, int]]) -> tuple[ColumnElement[bool], ...]:
@@ -74,9 +70,7 @@ def _are_from_turns(tenant: str, ranges: Sequence[tuple[str, int, int]]) -> tupl
     return tenant_filter(memory, tenant), or_(is_first, HAS_SEVERAL_SOURCES), is_named
 
 
-async def update_sources(
-    connection: AsyncConnection, tenant: str, rows: Sequence[Mapping[str, Any]]
-) -> list[Memory]:
+async def update_sources(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> list[Memory]:
     """Set the sources of locked memories, given as {id, sources}, as new versions; return them."""
-    values = {"tenant": tenant, "rows": orjson.dumps([dict(row) for row in rows]).decode()}
-    return [Memory.from_row(row) for row in (await connection.execute(_UPDATE, values)).mappings()]
+    values = {"tenant": tx.tenant, "rows": orjson.dumps([dict(row) for row in rows]).decode()}
+    return [Memory.from_row(row) for row in (await tx.execute(_UPDATE, values)).mappings()]

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.turns.turn_range import TurnKey, TurnRange, ranges_of
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import history, source_queries
 from shared.memory.longterm.memory import Memory, Source
 
@@ -17,9 +16,7 @@ class WithdrawnSources(NamedTuple):
     kept: list[Memory]
 
 
-async def withdraw(
-    connection: AsyncConnection, tenant: str, actor: str, turn_keys: Iterable[TurnKey]
-) -> WithdrawnSources:
+async def withdraw(tx: Transaction, actor: str, turn_keys: Iterable[TurnKey]) -> WithdrawnSources:
     """Lock the memories that come from turns, and take these sources from those that have others.
 
     Those that came from these turns alone stay as they are, for the caller to delete.
@@ -27,27 +24,27 @@ async def withdraw(
     ranges = ranges_of(turn_keys)
     if not ranges:
         return WithdrawnSources([], [])
-    memories = await _lock_all(connection, tenant, ranges)
+    memories = await _lock_all(tx, ranges)
     rest_by_id = {memory.id: without_turns(memory.sources, ranges) for memory in memories}
     kept = [memory for memory in memories if rest_by_id[memory.id] or memory.saved_without_source]
     rows = [
         {"id": memory.id, "sources": [source.model_dump() for source in rest_by_id[memory.id]]}
         for memory in kept
     ]
-    changed = await source_queries.update_sources(connection, tenant, rows) if rows else []
-    await history.add(connection, actor, "source_removed", changed)
+    changed = await source_queries.update_sources(tx, rows) if rows else []
+    await history.add(tx, actor, "source_removed", changed)
     kept_ids = {memory.id for memory in kept}
     return WithdrawnSources([memory for memory in memories if memory.id not in kept_ids], changed)
 
 
-async def _lock_all(connection: AsyncConnection, tenant: str, ranges: Sequence[TurnRange]) -> list[Memory]:
+async def _lock_all(tx: Transaction, ranges: Sequence[TurnRange]) -> list[Memory]:
     """Lock the memories from these turns.
 
     Locking may wait for an enrichment, which then has added memories; so this repeats until none are new.
     """
     count = -1
     while True:
-        memories = await source_queries.lock_from_turns(connection, tenant, ranges)
+        memories = await source_queries.lock_from_turns(tx, ranges)
         if len(memories) <= count or not memories:
             return memories
         count = len(memories)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from sqlalchemy import LargeBinary, bindparam, text
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
+from shared.infra.transaction import Transaction
 
 # The chain of successors is followed to its end: a raw memory may be enriched, its successor merged, and the
 # merged one merged again. `UNION` drops what was reached before, so a cycle ends. A closed memory is not part
@@ -58,7 +58,7 @@ class SavedBefore(NamedTuple):
 
 
 async def find_saved_before(
-    connection: AsyncConnection, scope: Scope, fingerprints: Sequence[bytes]
+    tx: Transaction, scope: Scope, fingerprints: Sequence[bytes]
 ) -> dict[bytes, SavedBefore]:
     """Return what a save of each of these fingerprints continues, if there is something.
 
@@ -67,7 +67,7 @@ async def find_saved_before(
     """
     values = prepared.scope_values(scope) | {"fingerprints": list(fingerprints)}
     last: dict[bytes, tuple[object, SavedBefore]] = {}
-    for row in await prepared.fetch(connection, _FIND_SAVED_BEFORE, values):
+    for row in await tx.fetch(_FIND_SAVED_BEFORE, values):
         fingerprint, group = bytes(row["fingerprint"]), (row["since"], row["is_restorable"])
         if fingerprint not in last or last[fingerprint][0] != group:
             last[fingerprint] = group, SavedBefore([], row["is_restorable"])

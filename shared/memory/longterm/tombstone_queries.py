@@ -5,18 +5,18 @@ from typing import Any
 
 from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.table import memory_tombstone
 
 
-async def insert_missing(connection: AsyncConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+async def insert_missing(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert those of these tombstones that are not stored yet."""
     if rows:
-        await connection.execute(insert(memory_tombstone).values(rows).on_conflict_do_nothing())
+        await tx.execute(insert(memory_tombstone).values(rows).on_conflict_do_nothing())
 
 
 _INSERT_DIGESTS = text(
@@ -29,25 +29,25 @@ _INSERT_DIGESTS = text(
 ).bindparams(bindparam("memory_ids", type_=ARRAY(Text)), bindparam("digests", type_=ARRAY(LargeBinary)))
 
 
-async def insert_digests(connection: AsyncConnection, scope: Scope, digests: Mapping[str, bytes]) -> None:
+async def insert_digests(tx: Transaction, scope: Scope, digests: Mapping[str, bytes]) -> None:
     """Insert those of these tombstones of one scope that are not stored yet, given by memory id."""
     arrays = {"memory_ids": list(digests), "digests": list(digests.values())}
     if digests:
-        await prepared.fetch(connection, _INSERT_DIGESTS, prepared.scope_values(scope) | arrays)
+        await tx.fetch(_INSERT_DIGESTS, prepared.scope_values(scope) | arrays)
 
 
 _HAS_ANY = select(memory_tombstone.c.id).where(exact_scope(memory_tombstone, prepared.named_scope())).limit(1)
 
 
-async def has_any(connection: AsyncConnection, scope: Scope) -> bool:
+async def has_any(tx: Transaction, scope: Scope) -> bool:
     """Return whether exactly this scope has a tombstone."""
-    return await prepared.fetch_one(connection, _HAS_ANY, prepared.scope_values(scope)) is not None
+    return await tx.fetch_one(_HAS_ANY, prepared.scope_values(scope)) is not None
 
 
-async def remove(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> None:
+async def remove(tx: Transaction, scope: Scope, digests: Sequence[bytes]) -> None:
     """Delete the tombstones of exactly this scope with these digests."""
     where = (exact_scope(memory_tombstone, scope), memory_tombstone.c.digest.in_(digests))
-    await connection.execute(delete(memory_tombstone).where(*where))
+    await tx.execute(delete(memory_tombstone).where(*where))
 
 
 _FIND_EXISTING = select(memory_tombstone.c.digest).where(
@@ -56,7 +56,7 @@ _FIND_EXISTING = select(memory_tombstone.c.digest).where(
 )
 
 
-async def find_existing(connection: AsyncConnection, scope: Scope, digests: Sequence[bytes]) -> set[bytes]:
+async def find_existing(tx: Transaction, scope: Scope, digests: Sequence[bytes]) -> set[bytes]:
     """Return those of these digests that have a tombstone in exactly this scope."""
     values = prepared.scope_values(scope) | {"digests": list(digests)}
-    return {bytes(row["digest"]) for row in await prepared.fetch(connection, _FIND_EXISTING, values)}
+    return {bytes(row["digest"]) for row in await tx.fetch(_FIND_EXISTING, values)}

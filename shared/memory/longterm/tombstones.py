@@ -6,9 +6,8 @@ Only a save by a caller, or an import that restores on request, removes a tombst
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import tombstone_queries
 from shared.memory.longterm.fingerprint import normalize, tombstone_digest
 from shared.memory.longterm.memory import Memory
@@ -43,17 +42,15 @@ def select_unsaid(deleted: Iterable[S], live: Iterable[_Saying]) -> list[S]:
     return [memory for memory in deleted if not is_said(memory)]
 
 
-async def add(
-    connection: AsyncConnection, tenant: str, memories: Sequence[Memory], reason: str | None = None
-) -> None:
+async def add(tx: Transaction, memories: Sequence[Memory], reason: str | None = None) -> None:
     """Store a tombstone for the content of each memory, in the memory's own scope.
 
     `reason` is why a caller deleted the memories.
     """
-    secret = await auth_queries.get_tenant_secret(connection, tenant)
+    secret = await auth_queries.get_tenant_secret(tx, tx.tenant)
     rows = [
         {
-            "tenant": tenant,
+            "tenant": tx.tenant,
             "agent_id": memory.agent_id,
             "user_id": memory.user_id,
             "digest": tombstone_digest(secret, memory.content),
@@ -62,32 +59,32 @@ async def add(
         }
         for memory in memories
     ]
-    await tombstone_queries.insert_missing(connection, rows)
+    await tombstone_queries.insert_missing(tx, rows)
 
 
-async def add_texts(connection: AsyncConnection, scope: Scope, texts: Mapping[str, str]) -> None:
+async def add_texts(tx: Transaction, scope: Scope, texts: Mapping[str, str]) -> None:
     """Store a tombstone for each of many texts of a scope, given by the id of the memory."""
-    secret = await auth_queries.get_tenant_secret(connection, scope.tenant)
+    secret = await auth_queries.get_tenant_secret(tx, scope.tenant)
     digests = {memory_id: tombstone_digest(secret, text) for memory_id, text in texts.items()}
-    await tombstone_queries.insert_digests(connection, scope, digests)
+    await tombstone_queries.insert_digests(tx, scope, digests)
 
 
-async def remove(connection: AsyncConnection, scope: Scope, contents: Sequence[str]) -> None:
+async def remove(tx: Transaction, scope: Scope, contents: Sequence[str]) -> None:
     """Delete the tombstones of these texts in this scope."""
     # Most scopes have no tombstone, and the digests need another query.
-    if await tombstone_queries.has_any(connection, scope):
-        digests = await _digests(connection, scope.tenant, contents)
-        await tombstone_queries.remove(connection, scope, list(digests.values()))
+    if await tombstone_queries.has_any(tx, scope):
+        digests = await _digests(tx, contents)
+        await tombstone_queries.remove(tx, scope, list(digests.values()))
 
 
-async def find_deleted(connection: AsyncConnection, scope: Scope, contents: Sequence[str]) -> set[str]:
+async def find_deleted(tx: Transaction, scope: Scope, contents: Sequence[str]) -> set[str]:
     """Return those of these texts that have a tombstone in this scope."""
-    digests = await _digests(connection, scope.tenant, contents)
-    deleted_digests = await tombstone_queries.find_existing(connection, scope, list(digests.values()))
+    digests = await _digests(tx, contents)
+    deleted_digests = await tombstone_queries.find_existing(tx, scope, list(digests.values()))
     return {content for content, digest in digests.items() if digest in deleted_digests}
 
 
-async def _digests(connection: AsyncConnection, tenant: str, contents: Sequence[str]) -> dict[str, bytes]:
+async def _digests(tx: Transaction, contents: Sequence[str]) -> dict[str, bytes]:
     """Return the tombstone digest of each text."""
-    secret = await auth_queries.get_tenant_secret(connection, tenant)
+    secret = await auth_queries.get_tenant_secret(tx, tx.tenant)
     return {content: tombstone_digest(secret, content) for content in contents}

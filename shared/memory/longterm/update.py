@@ -6,12 +6,11 @@ from typing import Any
 
 from sqlalchemy import func
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, versions
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
-from shared.jobs.job import Job
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import (
     history,
     new_rows,
@@ -25,8 +24,9 @@ from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory, MemoryDr
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
-OnChange = Callable[[AsyncConnection, Memory, Memory], Awaitable[None]]
+OnChange = Callable[[RecordTransaction, Memory, Memory], Awaitable[None]]
 """What else a change of a memory changes, in its transaction: called with the memory before and after."""
 
 
@@ -47,22 +47,21 @@ async def update(
     archived (the message names its successors), or if another memory says what it would say.
     """
     try:
-        async with resources.postgres.for_tenant(caller.tenant) as connection:
-            before = await lock_writable(connection, caller, memory_id, expected)
-            after, jobs = await apply_changes(connection, caller, before, changes, "updated", reason)
+        async with resources.transaction(caller.tenant) as tx:
+            before = await lock_writable(tx, caller, memory_id, expected)
+            after = await apply_changes(tx, caller, before, changes, "updated", reason)
             if on_change is not None:
-                await on_change(connection, before, after)
+                await on_change(tx, before, after)
     except IntegrityError:  # a duplicate was saved between the check and the update
         raise errors.Conflict("another memory says this already") from None
-    await save.index(resources, [after], jobs)
     return after
 
 
 async def lock_writable(
-    connection: AsyncConnection, caller: Caller, memory_id: str, expected: Expected | None = None
+    tx: Transaction, caller: Caller, memory_id: str, expected: Expected | None = None
 ) -> Memory:
     """Return a memory that the caller may change, locked. Raises errors as `update` does."""
-    memory = await queries.get(connection, caller, memory_id, lock=True)
+    memory = await queries.get(tx, caller, memory_id, lock=True)
     if memory is None:
         raise errors.NotFound(f"no memory '{memory_id}'")
     require_writable(caller, memory)
@@ -84,31 +83,32 @@ def require_live(memory: Memory) -> None:
 
 
 async def apply_changes(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
     caller: Caller,
     before: Memory,
     changes: Mapping[str, Any],
     action: str,
     reason: str | None,
-) -> tuple[Memory, list[Job]]:
-    """Change fields of a locked memory and note the action; return it with its index jobs.
+) -> Memory:
+    """Change fields of a locked memory, note the action, and return the memory.
 
     Raises errors.Conflict and IntegrityError as `update` does.
     """
     require_live(before)
     columns = _changed_columns(before, changes)
     if not columns:
-        return before, []
+        return before
     changed = before.model_copy(update=columns)
     if "superseded_by" in columns:
-        await _require_known(connection, changed)
-    await require_no_duplicate(connection, changed)
+        await _require_known(tx, changed)
+    await require_no_duplicate(tx, changed)
     columns |= _derived_columns(changed, set(columns))
-    after = await queries.update_columns(connection, before.tenant, before.id, columns)
+    after = await queries.update_columns(tx, before.id, columns)
     if after.content != before.content:
-        await tombstones.remove(connection, after.scope, [after.content])
-    await history.add_change(connection, caller.key_id, action, before, after, reason)
-    return after, await save.enqueue_jobs(connection, caller.tenant, [after])
+        await tombstones.remove(tx, after.scope, [after.content])
+    await history.add_change(tx, caller.key_id, action, before, after, reason)
+    await save.index(tx, [after])
+    return after
 
 
 def _changed_columns(before: Memory, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,19 +132,19 @@ def _successors(draft: MemoryDraft, changes: Mapping[str, Any]) -> dict[str, lis
     return {"superseded_by": list(dict.fromkeys(successors))} if is_named and not is_kept else {}
 
 
-async def _require_known(connection: AsyncConnection, memory: Memory) -> None:
+async def _require_known(tx: Transaction, memory: Memory) -> None:
     """Raise errors.Invalid for a successor that is the memory itself, or none of its scope."""
-    known = await scope_queries.find_existing(connection, memory.scope, memory.superseded_by)
+    known = await scope_queries.find_existing(tx, memory.scope, memory.superseded_by)
     if not set(memory.superseded_by) <= known - {memory.id}:
         raise errors.Invalid("superseded_by", "must be ids of other memories of the same agent and user")
 
 
-async def require_no_duplicate(connection: AsyncConnection, memory: Memory) -> None:
+async def require_no_duplicate(tx: Transaction, memory: Memory) -> None:
     """Raise errors.Conflict if another live memory says what this one says, and neither may have a double."""
     if not memory.is_deduplicated:
         return
     fingerprint = fingerprint_of(memory)
-    duplicate_id = await queries.find_duplicate(connection, memory.scope, fingerprint, memory.id)
+    duplicate_id = await queries.find_duplicate(tx, memory.scope, fingerprint, memory.id)
     if duplicate_id is not None:
         raise errors.Conflict(f"memory '{duplicate_id}' says this already")
 

@@ -11,18 +11,18 @@ from shared.platform.resources import Resources
 async def read(resources: Resources, caller: Caller) -> Consent:
     """Return whether the tenant has consented."""
     rights.require_area(caller, Area.TENANT, Action.READ)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        since = await queries.consented_at(connection, caller.tenant)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        since = await queries.consented_at(tx)
     return Consent(consent=since is not None, since=since)
 
 
 async def change(resources: Resources, caller: Caller, *, is_given: bool) -> Consent:
     """Give the tenant's consent or withdraw it. Only an unbound key may (errors.Forbidden)."""
     rights.require_area(caller, Area.TENANT, Action.WRITE)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
         if is_given:
-            await queries.consent(connection, caller.tenant, caller.key_id)
+            await queries.consent(tx, caller.key_id)
         else:
-            await queries.withdraw(connection, caller.tenant)
-        since = await queries.consented_at(connection, caller.tenant)
+            await queries.withdraw(tx)
+        since = await queries.consented_at(tx)
     return Consent(consent=since is not None, since=since)

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from sqlalchemy import Text, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.patterns.pattern import Pattern
 from shared.memory.patterns.table import pattern_consent
 
@@ -25,27 +25,25 @@ _PATTERNS = text(
 ).bindparams(bindparam("flow", type_=Text), bindparam("first", type_=Text))
 
 
-async def list_patterns(
-    connection: AsyncConnection, flow: str | None, first: str, limit: int
-) -> list[Pattern]:
+async def list_patterns(tx: Transaction, flow: str | None, first: str, limit: int) -> list[Pattern]:
     """Return the patterns that the transaction's tenant may see, from the position `first` on."""
-    rows = await connection.execute(_PATTERNS, {"flow": flow, "first": first, "limit": limit})
+    rows = await tx.execute(_PATTERNS, {"flow": flow, "first": first, "limit": limit})
     return [Pattern.from_row(row) for row in rows.mappings()]
 
 
-async def consented_at(connection: AsyncConnection, tenant: str) -> datetime | None:
+async def consented_at(tx: Transaction) -> datetime | None:
     """Return when a tenant consented, or None."""
-    statement = select(pattern_consent.c.created_at).where(tenant_filter(pattern_consent, tenant))
-    moment: datetime | None = await connection.scalar(statement)
+    statement = select(pattern_consent.c.created_at).where(tenant_filter(pattern_consent, tx.tenant))
+    moment: datetime | None = await tx.scalar(statement)
     return moment
 
 
-async def consent(connection: AsyncConnection, tenant: str, actor: str) -> None:
+async def consent(tx: Transaction, actor: str) -> None:
     """Note a tenant's consent, unless it stands already."""
-    statement = insert(pattern_consent).values(tenant=tenant, actor=actor)
-    await connection.execute(statement.on_conflict_do_nothing())
+    statement = insert(pattern_consent).values(tenant=tx.tenant, actor=actor)
+    await tx.execute(statement.on_conflict_do_nothing())
 
 
-async def withdraw(connection: AsyncConnection, tenant: str) -> None:
+async def withdraw(tx: Transaction) -> None:
     """Withdraw a tenant's consent."""
-    await connection.execute(delete(pattern_consent).where(tenant_filter(pattern_consent, tenant)))
+    await tx.execute(delete(pattern_consent).where(tenant_filter(pattern_consent, tx.tenant)))

@@ -21,5 +21,5 @@ async def list_patterns(
     rights.require_area(caller, Area.TENANT, Action.READ)
     if flow is not None:
         validation.check_technical_id(flow, "flow")
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await queries.list_patterns(connection, flow, first or "", limit)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await queries.list_patterns(tx, flow, first or "", limit)

@@ -9,11 +9,11 @@ from datetime import datetime
 import uuid_utils
 from sqlalchemy import ColumnElement, Text, and_, bindparam, delete, func, not_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import advisory_lock_key, exact_scope, keyset_after, tenant_filter, visible_scope
+from shared.infra.transaction import Transaction
 from shared.memory.pinned.pinned_text import CoreText, PinnedText
 from shared.memory.pinned.table import pinned_text
 
@@ -24,31 +24,31 @@ def _is_named(scope: Scope, *names: str) -> ColumnElement[bool]:
     return and_(exact_scope(pinned_text, scope), pinned_text.c.name.in_(names))
 
 
-async def lock_agent(connection: AsyncConnection, scope: Scope) -> None:
+async def lock_agent(tx: Transaction, scope: Scope) -> None:
     """Lock the pinned texts of an agent and of all its users, so that nobody else adds to them.
 
     The limit is on texts of several rows together, some of which don't exist yet.
     """
     key = advisory_lock_key("pinned", scope.tenant, scope.agent_id)
-    await connection.execute(select(func.pg_advisory_xact_lock(key)))
+    await tx.execute(select(func.pg_advisory_xact_lock(key)))
 
 
-async def find(connection: AsyncConnection, scope: Scope, name: str) -> PinnedText | None:
+async def find(tx: Transaction, scope: Scope, name: str) -> PinnedText | None:
     """Return the text that stands under a name in exactly this scope, or None."""
-    rows = (await connection.execute(select(pinned_text).where(_is_named(scope, name)))).mappings()
+    rows = (await tx.execute(select(pinned_text).where(_is_named(scope, name)))).mappings()
     return next((PinnedText.from_row(row) for row in rows), None)
 
 
-async def find_visible(connection: AsyncConnection, scope: Scope, name: str) -> PinnedText | None:
+async def find_visible(tx: Transaction, scope: Scope, name: str) -> PinnedText | None:
     """Return the text that a scope sees under a name: the user's own before the agent's. Or None."""
     where = (visible_scope(pinned_text, scope), pinned_text.c.name == name)
     own_first = select(pinned_text).where(*where).order_by(pinned_text.c.user_id.nulls_last()).limit(1)
-    row = (await connection.execute(own_first)).mappings().one_or_none()
+    row = (await tx.execute(own_first)).mappings().one_or_none()
     return None if row is None else PinnedText.from_row(row)
 
 
 async def list_page(
-    connection: AsyncConnection, scope: Scope, limit: int, after: tuple[datetime, str] | None
+    tx: Transaction, scope: Scope, limit: int, after: tuple[datetime, str] | None
 ) -> list[PinnedText]:
     """Return the texts that a scope sees, oldest first, from the position (created_at, id) `after` on."""
     conditions = [visible_scope(pinned_text, scope)]
@@ -57,10 +57,10 @@ async def list_page(
         keys = ((pinned_text.c.created_at, created_at, False), (pinned_text.c.id, text_id, False))
         conditions.append(keyset_after(*keys))
     ordered = select(pinned_text).where(*conditions).order_by(pinned_text.c.created_at, pinned_text.c.id)
-    return [PinnedText.from_row(row) for row in (await connection.execute(ordered.limit(limit))).mappings()]
+    return [PinnedText.from_row(row) for row in (await tx.execute(ordered.limit(limit))).mappings()]
 
 
-async def count_other_characters(connection: AsyncConnection, scope: Scope, *names: str) -> int:
+async def count_other_characters(tx: Transaction, scope: Scope, *names: str) -> int:
     """Return how many characters stand beside the texts of these names in the largest context with them.
 
     A user's text is shown beside the agent's and the user's. The agent's own is shown to every user, so
@@ -71,35 +71,35 @@ async def count_other_characters(connection: AsyncConnection, scope: Scope, *nam
     others = (*of_agent, not_(_is_named(scope, *names)))
     if scope.user_id is not None:
         statement = select(length).where(*others, visible_scope(pinned_text, scope))
-        return int(await connection.scalar(statement) or 0)
+        return int(await tx.scalar(statement) or 0)
     by_user = select(pinned_text.c.user_id, length.label("length")).where(*others)
-    rows = list(await connection.execute(by_user.group_by(pinned_text.c.user_id)))
+    rows = list(await tx.execute(by_user.group_by(pinned_text.c.user_id)))
     common = sum(row.length for row in rows if row.user_id is None)
     return int(common + max((row.length for row in rows if row.user_id is not None), default=0))
 
 
-async def insert_text(connection: AsyncConnection, scope: Scope, name: str, content: str) -> PinnedText:
+async def insert_text(tx: Transaction, scope: Scope, name: str, content: str) -> PinnedText:
     """Insert a text under a name that is free, under `lock_agent`."""
     values = prepared.scope_values(scope)
     columns = {"id": str(uuid_utils.uuid7()), "name": name, "content": content, "version": _NEXT_VERSION}
     statement = insert(pinned_text).values(values | columns).returning(pinned_text)
-    return PinnedText.from_row((await connection.execute(statement)).mappings().one())
+    return PinnedText.from_row((await tx.execute(statement)).mappings().one())
 
 
-async def replace(connection: AsyncConnection, pinned: PinnedText, content: str) -> PinnedText:
+async def replace(tx: Transaction, pinned: PinnedText, content: str) -> PinnedText:
     """Replace the content of a text, under `lock_agent`. Its place in contexts stays."""
     version = func.greatest(pinned_text.c.version + 1, _NEXT_VERSION)
     is_text = (tenant_filter(pinned_text, pinned.tenant), pinned_text.c.id == pinned.id)
     statement = update(pinned_text).where(*is_text)
     values = {"content": content, "version": version, "updated_at": func.now()}
-    rows = await connection.execute(statement.values(values).returning(pinned_text))
+    rows = await tx.execute(statement.values(values).returning(pinned_text))
     return PinnedText.from_row(rows.mappings().one())
 
 
-async def remove(connection: AsyncConnection, pinned: PinnedText) -> None:
+async def remove(tx: Transaction, pinned: PinnedText) -> None:
     """Delete a text."""
     is_text = (tenant_filter(pinned_text, pinned.tenant), pinned_text.c.id == pinned.id)
-    await connection.execute(delete(pinned_text).where(*is_text))
+    await tx.execute(delete(pinned_text).where(*is_text))
 
 
 _LOCK_CORE = (
@@ -114,11 +114,11 @@ _LOCK_CORE = (
 )
 
 
-async def lock_core(connection: AsyncConnection, scope: Scope) -> list[CoreText]:
+async def lock_core(tx: Transaction, scope: Scope) -> list[CoreText]:
     """Return the texts that contexts of a scope show, and keep them from being changed until the end.
 
     A transaction that stores a copy of them calls this.
     """
     values = prepared.scope_values(scope)
-    rows = await prepared.fetch(connection, _LOCK_CORE, values)
+    rows = await tx.fetch(_LOCK_CORE, values)
     return [CoreText(row["id"], row["name"], row["content"]) for row in rows]

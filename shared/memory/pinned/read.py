@@ -15,8 +15,8 @@ async def get(resources: Resources, scope: Scope, name: str) -> PinnedText:
     Raises errors.NotFound if there is neither.
     """
     check_name(name)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        pinned = await queries.find_visible(connection, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        pinned = await queries.find_visible(tx, scope, name)
     if pinned is None:
         raise errors.NotFound(f"no pinned text '{name}'")
     return pinned
@@ -26,5 +26,5 @@ async def list_texts(
     resources: Resources, scope: Scope, limit: int, after: tuple[datetime, str] | None
 ) -> list[PinnedText]:
     """Return the texts that a scope sees, oldest first, from the position (created_at, id) `after` on."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_page(connection, scope, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_page(tx, scope, limit, after)

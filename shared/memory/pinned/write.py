@@ -4,11 +4,10 @@ Whoever stores a copy of a text, as the response of a context, has locked its ro
 that and then erases the copy, or the copy is made of the text as it is afterwards.
 """
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors, versions
 from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
+from shared.infra.transaction import Transaction
 from shared.memory.pinned import queries
 from shared.memory.pinned.pinned_text import PinnedText, check_content, check_name
 from shared.platform.idempotency import queries as idempotency_queries
@@ -25,29 +24,27 @@ async def put(
     """
     check_name(name)
     check_content(content)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await queries.lock_agent(connection, scope)
-        before = await queries.find(connection, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        await queries.lock_agent(tx, scope)
+        before = await queries.find(tx, scope, name)
         versions.check(f"pinned text '{name}'", before.version if before else ABSENT, expected)
         max_chars = resources.settings.context_max_pinned_chars
-        await require_room(connection, scope, name, content, max_chars)
+        await require_room(tx, scope, name, content, max_chars)
         if before is None:
-            return await queries.insert_text(connection, scope, name, content)
+            return await queries.insert_text(tx, scope, name, content)
         if before.content == content:
             return before
-        after = await queries.replace(connection, before, content)
-        await idempotency_queries.erase_responses(connection, scope.tenant, [before.id])
+        after = await queries.replace(tx, before, content)
+        await idempotency_queries.erase_responses(tx, [before.id])
     return after
 
 
-async def require_room(
-    connection: AsyncConnection, scope: Scope, name: str, content: str, max_chars: int
-) -> None:
+async def require_room(tx: Transaction, scope: Scope, name: str, content: str, max_chars: int) -> None:
     """Raise errors.LimitReached if some context would show more characters of pinned texts than allowed.
 
     The caller has locked the agent's texts (`queries.lock_agent`).
     """
-    others = await queries.count_other_characters(connection, scope, name)
+    others = await queries.count_other_characters(tx, scope, name)
     if others + len(content) > max_chars:
         raise errors.LimitReached(
             f"a context shows at most {max_chars} characters of pinned texts, those of the agent and of one"
@@ -61,12 +58,12 @@ async def remove(resources: Resources, scope: Scope, name: str, expected: Expect
     Raises errors.PreconditionFailed unless its version is `expected`.
     """
     check_name(name)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await queries.lock_agent(connection, scope)
-        before = await queries.find(connection, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        await queries.lock_agent(tx, scope)
+        before = await queries.find(tx, scope, name)
         versions.check(f"pinned text '{name}'", before.version if before else ABSENT, expected)
         if before is None:
             return False
-        await queries.remove(connection, before)
-        await idempotency_queries.erase_responses(connection, scope.tenant, [before.id])
+        await queries.remove(tx, before)
+        await idempotency_queries.erase_responses(tx, [before.id])
     return True

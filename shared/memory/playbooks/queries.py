@@ -23,7 +23,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.turns import log_queries
 from shared.foundation.scope import Scope
@@ -35,6 +34,7 @@ from shared.infra.postgres import (
     tenant_filter,
     visible_scope,
 )
+from shared.infra.transaction import Transaction
 from shared.memory.playbooks import index_document, satisfaction
 from shared.memory.playbooks.playbook import FlowTurns, Playbook, PlaybookDraft, Reason, words_digest
 from shared.memory.playbooks.table import READ_COLUMNS
@@ -45,7 +45,7 @@ _NEWEST_FIRST = (playbook_table.c.created_at.desc(), playbook_table.c.id)
 
 
 async def insert_playbook(
-    connection: AsyncConnection,
+    tx: Transaction,
     scope: Scope,
     draft: PlaybookDraft,
     reason: Reason,
@@ -66,26 +66,20 @@ async def insert_playbook(
         **draft.model_dump(exclude={"satisfied"}),
     }
     statement = insert(playbook_table).values(values).returning(*READ_COLUMNS)
-    return Playbook.from_row((await connection.execute(statement)).mappings().one())
+    return Playbook.from_row((await tx.execute(statement)).mappings().one())
 
 
-async def get(
-    connection: AsyncConnection, tenant: str, playbook_id: str, *, lock: bool = False
-) -> Playbook | None:
+async def get(tx: Transaction, playbook_id: str, *, lock: bool = False) -> Playbook | None:
     """Return a playbook, or None; `lock` locks it until the transaction ends."""
-    where = (tenant_filter(playbook_table, tenant), playbook_table.c.id == playbook_id)
+    where = (tenant_filter(playbook_table, tx.tenant), playbook_table.c.id == playbook_id)
     statement = select(*READ_COLUMNS).where(*where)
-    rows = await connection.execute(statement.with_for_update() if lock else statement)
+    rows = await tx.execute(statement.with_for_update() if lock else statement)
     row = rows.mappings().one_or_none()
     return None if row is None else Playbook.from_row(row)
 
 
 async def list_page(
-    connection: AsyncConnection,
-    scope: Scope,
-    filters: Mapping[str, Any],
-    limit: int,
-    after: tuple[datetime, str] | None,
+    tx: Transaction, scope: Scope, filters: Mapping[str, Any], limit: int, after: tuple[datetime, str] | None
 ) -> list[Playbook]:
     """Return playbooks that a scope sees and that have these column values, newest first.
 
@@ -97,11 +91,11 @@ async def list_page(
         created_at, playbook_id = after
         keys = ((playbook_table.c.created_at, created_at, True), (playbook_table.c.id, playbook_id, False))
         conditions.append(keyset_after(*keys))
-    return await _select(connection, limit, *conditions)
+    return await _select(tx, limit, *conditions)
 
 
 async def list_promoted(
-    connection: AsyncConnection, scope: Scope, limit: int, *, flow: str | None, query: str | None
+    tx: Transaction, scope: Scope, limit: int, *, flow: str | None, query: str | None
 ) -> list[Playbook]:
     """Return promoted playbooks that a scope sees, of a flow or with the words of a query, newest first.
 
@@ -115,15 +109,15 @@ async def list_promoted(
     order = (case((and_(*conditions), 0), else_=1), *_NEWEST_FIRST)
     where = (visible_scope(playbook_table, scope), playbook_table.c.promoted, or_(*conditions))
     statement = select(*READ_COLUMNS).where(*where).order_by(*order).limit(limit)
-    return [Playbook.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Playbook.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
 async def list_by_ids(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str], *conditions: ColumnElement[bool]
+    tx: Transaction, ids: Sequence[str], *conditions: ColumnElement[bool]
 ) -> list[Playbook]:
     """Return the promoted playbooks among `ids` that meet the conditions, in no particular order."""
-    where = (_is_searchable(tenant), is_any_of(playbook_table.c.id, ids))
-    rows = await connection.execute(select(*READ_COLUMNS).where(*where, *conditions))
+    where = (_is_searchable(tx.tenant), is_any_of(playbook_table.c.id, ids))
+    rows = await tx.execute(select(*READ_COLUMNS).where(*where, *conditions))
     return [Playbook.from_row(row) for row in rows.mappings()]
 
 
@@ -132,84 +126,74 @@ def visible(scope: Scope) -> ColumnElement[bool]:
     return visible_scope(playbook_table, scope)
 
 
-async def list_decidable(
-    connection: AsyncConnection, tenant: str, limit: int, *conditions: ColumnElement[bool]
-) -> list[Playbook]:
+async def list_decidable(tx: Transaction, limit: int, *conditions: ColumnElement[bool]) -> list[Playbook]:
     """Return playbooks that wait for what the user has said by now, oldest first.
 
     Those whose user is still silent are left out: they would take the places of the others.
     """
     columns = playbook_table.c
     first_seq = func.coalesce(columns.first_seq, columns.last_seq)
-    is_decidable = satisfaction.is_decidable(tenant, columns.session_id, first_seq, columns.last_seq)
-    is_waiting = (tenant_filter(playbook_table, tenant), columns.reason == Reason.WAITING)
-    return await _select(connection, limit, *is_waiting, is_decidable, *conditions, oldest_first=True)
+    is_decidable = satisfaction.is_decidable(tx.tenant, columns.session_id, first_seq, columns.last_seq)
+    is_waiting = (tenant_filter(playbook_table, tx.tenant), columns.reason == Reason.WAITING)
+    return await _select(tx, limit, *is_waiting, is_decidable, *conditions, oldest_first=True)
 
 
-async def list_waiting_in(
-    connection: AsyncConnection, tenant: str, session_ids: Sequence[str]
-) -> list[Playbook]:
+async def list_waiting_in(tx: Transaction, session_ids: Sequence[str]) -> list[Playbook]:
     """Return the playbooks that wait for the user of one of these sessions."""
-    where = (tenant_filter(playbook_table, tenant), is_any_of(playbook_table.c.session_id, session_ids))
-    return await _select(connection, None, *where, playbook_table.c.reason == Reason.WAITING)
+    where = (tenant_filter(playbook_table, tx.tenant), is_any_of(playbook_table.c.session_id, session_ids))
+    return await _select(tx, None, *where, playbook_table.c.reason == Reason.WAITING)
 
 
 async def _select(
-    connection: AsyncConnection,
-    limit: int | None,
-    *conditions: ColumnElement[bool],
-    oldest_first: bool = False,
+    tx: Transaction, limit: int | None, *conditions: ColumnElement[bool], oldest_first: bool = False
 ) -> list[Playbook]:
     order = (playbook_table.c.created_at, playbook_table.c.id) if oldest_first else _NEWEST_FIRST
     statement = select(*READ_COLUMNS).where(*conditions).order_by(*order).limit(limit)
-    return [Playbook.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Playbook.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
-async def decide(
-    connection: AsyncConnection, tenant: str, playbook_id: str, reason: Reason
-) -> Playbook | None:
+async def decide(tx: Transaction, playbook_id: str, reason: Reason) -> Playbook | None:
     """End the waiting of a playbook and return it; None if another request has ended it or deleted it."""
     is_waiting = playbook_table.c.reason == Reason.WAITING
-    where = (tenant_filter(playbook_table, tenant), playbook_table.c.id == playbook_id, is_waiting)
+    where = (tenant_filter(playbook_table, tx.tenant), playbook_table.c.id == playbook_id, is_waiting)
     statement = update(playbook_table).where(*where).values(reason=reason).returning(*READ_COLUMNS)
-    row = (await connection.execute(statement)).mappings().one_or_none()
+    row = (await tx.execute(statement)).mappings().one_or_none()
     return None if row is None else Playbook.from_row(row)
 
 
-async def move_turns(connection: AsyncConnection, playbook: Playbook, turns: FlowTurns) -> None:
+async def move_turns(tx: Transaction, playbook: Playbook, turns: FlowTurns) -> None:
     """Note that the flow of a waiting playbook had other turns than was known when it was recorded."""
     is_one = (tenant_filter(playbook_table, playbook.tenant), playbook_table.c.id == playbook.id)
     is_waiting = playbook_table.c.reason == Reason.WAITING
-    await connection.execute(update(playbook_table).where(*is_one, is_waiting).values(turns._asdict()))
+    await tx.execute(update(playbook_table).where(*is_one, is_waiting).values(turns._asdict()))
 
 
-async def keep_without_sessions(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
+async def keep_without_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
     """Let playbooks stay although these sessions, which have expired, are about to be deleted."""
     if session_ids:
-        where = (tenant_filter(playbook_table, tenant), is_any_of(playbook_table.c.session_id, session_ids))
+        where = (
+            tenant_filter(playbook_table, tx.tenant),
+            is_any_of(playbook_table.c.session_id, session_ids),
+        )
         is_waiting = playbook_table.c.reason == Reason.WAITING
         reason = case((is_waiting, Reason.SESSION_ENDED.value), else_=playbook_table.c.reason)
         values = {"reason": reason, "session_id": None, "first_seq": None, "last_seq": None}
-        await connection.execute(update(playbook_table).where(*where).values(values))
+        await tx.execute(update(playbook_table).where(*where).values(values))
 
 
-async def lock_of(
-    connection: AsyncConnection, tenant: str, *, session_ids: Sequence[str] = (), **owner: str
-) -> list[str]:
+async def lock_of(tx: Transaction, *, session_ids: Sequence[str] = (), **owner: str) -> list[str]:
     """Lock the playbooks of these sessions, and those of an owner, by id; return their ids.
 
     An owner is `user_id`, of all agents, or `agent_id`, of all users.
     """
     conditions = [playbook_table.c[name] == value for name, value in owner.items()]
     conditions.append(is_any_of(playbook_table.c.session_id, session_ids))
-    where = (tenant_filter(playbook_table, tenant), or_(*conditions))
+    where = (tenant_filter(playbook_table, tx.tenant), or_(*conditions))
     statement = select(playbook_table.c.id).where(*where).order_by(playbook_table.c.id).with_for_update()
-    return list((await connection.scalars(statement)).all())
+    return list((await tx.scalars(statement)).all())
 
 
-async def lock_from_turns(
-    connection: AsyncConnection, tenant: str, ranges: Sequence[tuple[str, int, int]]
-) -> list[str]:
+async def lock_from_turns(tx: Transaction, ranges: Sequence[tuple[str, int, int]]) -> list[str]:
     """Lock the playbooks of flows that had one of these turns, by id; return their ids.
 
     A range of turns is (session id, first seq, last seq).
@@ -217,68 +201,64 @@ async def lock_from_turns(
     columns = playbook_table.c
     first_seq = func.coalesce(columns.first_seq, columns.last_seq)
     has_turn = is_in_turn_ranges(columns.session_id, first_seq, columns.last_seq, ranges)
-    statement = select(columns.id).where(tenant_filter(playbook_table, tenant), has_turn)
-    return list(await connection.scalars(statement.order_by(columns.id).with_for_update()))
+    statement = select(columns.id).where(tenant_filter(playbook_table, tx.tenant), has_turn)
+    return list(await tx.scalars(statement.order_by(columns.id).with_for_update()))
 
 
-async def reopen_decided_by(
-    connection: AsyncConnection, tenant: str, session_id: str, seqs: Sequence[int]
-) -> list[str]:
+async def reopen_decided_by(tx: Transaction, session_id: str, seqs: Sequence[int]) -> list[str]:
     """Let those playbooks wait again about which one of these turns has decided; return their ids."""
     columns = playbook_table.c
-    next_seq = log_queries.next_of_user_after(tenant, columns.session_id, columns.last_seq)
+    next_seq = log_queries.next_of_user_after(tx.tenant, columns.session_id, columns.last_seq)
     where = (
-        *(tenant_filter(playbook_table, tenant), columns.session_id == session_id),
+        *(tenant_filter(playbook_table, tx.tenant), columns.session_id == session_id),
         *(columns.reason.in_([Reason.CONTINUED, Reason.CORRECTED]), columns.last_seq.is_not(None)),
         next_seq == any_(literal(list(seqs), ARRAY(Integer))),
     )
     locked = select(columns.id).where(*where).order_by(columns.id).with_for_update()
-    ids = list(await connection.scalars(locked))
-    is_one = (tenant_filter(playbook_table, tenant), is_any_of(columns.id, ids))
-    await connection.execute(update(playbook_table).where(*is_one).values(reason=Reason.WAITING))
+    ids = list(await tx.scalars(locked))
+    is_one = (tenant_filter(playbook_table, tx.tenant), is_any_of(columns.id, ids))
+    await tx.execute(update(playbook_table).where(*is_one).values(reason=Reason.WAITING))
     return ids
 
 
-async def has_query(connection: AsyncConnection, scope: Scope, user_query: str, except_id: str) -> bool:
+async def has_query(tx: Transaction, scope: Scope, user_query: str, except_id: str) -> bool:
     """Return whether exactly this scope has another playbook with the same words of a query."""
     has_words = playbook_table.c.words_digest == words_digest(user_query)
     where = (exact_scope(playbook_table, scope), has_words, playbook_table.c.id != except_id)
-    return bool(await connection.scalar(select(exists(select(playbook_table.c.id).where(*where)))))
+    return bool(await tx.scalar(select(exists(select(playbook_table.c.id).where(*where)))))
 
 
-async def list_embedding_texts(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[str]:
+async def list_embedding_texts(tx: Transaction, ids: Sequence[str]) -> list[str]:
     """Return what of these playbooks was embedded."""
-    where = (_is_searchable(tenant), is_any_of(playbook_table.c.id, ids))
-    rows = await connection.scalars(select(playbook_table.c.user_query).where(*where))
+    where = (_is_searchable(tx.tenant), is_any_of(playbook_table.c.id, ids))
+    rows = await tx.scalars(select(playbook_table.c.user_query).where(*where))
     return [index_document.embedding_text(user_query) for user_query in rows]
 
 
-async def load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
+async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
     """Return the index documents of a tenant's promoted playbooks, by record id."""
-    playbooks = await list_by_ids(connection, tenant, record_ids)
+    playbooks = await list_by_ids(tx, record_ids)
     return [index_document.document(playbook) for playbook in playbooks]
 
 
-async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+async def versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the index version of each of these playbooks that is promoted, by id."""
-    where = (_is_searchable(tenant), is_any_of(playbook_table.c.id, record_ids))
-    rows = await connection.scalars(select(playbook_table.c.id).where(*where))
+    where = (_is_searchable(tx.tenant), is_any_of(playbook_table.c.id, record_ids))
+    rows = await tx.scalars(select(playbook_table.c.id).where(*where))
     return dict.fromkeys(rows, index_document.VERSION)
 
 
-async def count(connection: AsyncConnection, tenant: str) -> int:
+async def count(tx: Transaction) -> int:
     """Return the number of a tenant's promoted playbooks."""
-    statement = select(func.count()).select_from(playbook_table).where(_is_searchable(tenant))
-    return int(await connection.scalar(statement) or 0)
+    statement = select(func.count()).select_from(playbook_table).where(_is_searchable(tx.tenant))
+    return int(await tx.scalar(statement) or 0)
 
 
-async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's promoted playbooks, ordered by id, as id → index version."""
-    where = (_is_searchable(tenant), playbook_table.c.id > after)
+    where = (_is_searchable(tx.tenant), playbook_table.c.id > after)
     statement = select(playbook_table.c.id).where(*where).order_by(playbook_table.c.id).limit(limit)
-    return dict.fromkeys(await connection.scalars(statement), index_document.VERSION)
+    return dict.fromkeys(await tx.scalars(statement), index_document.VERSION)
 
 
 def _is_searchable(tenant: str) -> ColumnElement[bool]:

@@ -16,8 +16,8 @@ from shared.platform.resources import Resources
 async def get(resources: Resources, caller: Caller, playbook_id: str) -> Playbook:
     """Return a playbook. Raises errors.NotFound if there is none that the caller may read."""
     missing = f"no playbook '{playbook_id}'"
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        playbook = await queries.get(connection, caller.tenant, playbook_id)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        playbook = await queries.get(tx, playbook_id)
     if playbook is None:
         raise errors.NotFound(missing)
     owner = Owner(playbook.agent_id, playbook.user_id)
@@ -39,5 +39,5 @@ async def list_playbooks(
     if "flow_dact" in filters:
         validation.check_technical_id(filters["flow_dact"], "flow")
     await settle.settle_visible(resources, scope)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_page(connection, scope, filters, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_page(tx, scope, filters, limit, after)

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
-from shared.jobs import index_jobs
-from shared.jobs.job import Job
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import tombstones
 from shared.memory.playbooks import index_document, queries, satisfaction
 from shared.memory.playbooks.playbook import Playbook, PlaybookDraft, Reason, query_tombstone
@@ -23,7 +20,7 @@ from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,51 +44,40 @@ async def record(
     Raises errors.NotFound for a session that the caller may not see, errors.Forbidden for a scope that it may
     not write, and errors.Invalid for a session of another scope than the one that is named.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as connection,
-        idempotent(connection, caller.tenant, key) as request,
-    ):
-        if request.stored is None:
-            scope, session = await resolve(connection, resources, caller, place, Action.WRITE)
-            playbook = await _insert(connection, scope, session, draft)
-            # Playbooks with this query may have been deleted before: a caller wants one again.
-            await tombstones.remove(connection, scope, [query_tombstone(draft.user_query)])
-            jobs = await enqueue(connection, [playbook])
-            response = playbook.model_dump(mode="json")
-            record_ids = [playbook.id] if session is None else [playbook.id, session.id]
-            await request.store(response, record_ids=record_ids, user_id=scope.user_id)
-    if request.stored is not None:
-        await resources.index_writer.write_through_unindexed(
-            caller.tenant, RecordKind.PLAYBOOK, [request.stored["id"]], queries.load_documents
-        )
-        return dict(request.stored)
-    await write_through(resources, [playbook], jobs)
-    return response
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
+        if request.stored is not None:
+            tx.index_repeated(RecordKind.PLAYBOOK, [request.stored["id"]], queries.load_documents)
+            return dict(request.stored)
+        scope, session = await resolve(tx, resources, caller, place, Action.WRITE)
+        playbook = await _insert(tx, scope, session, draft)
+        # Playbooks with this query may have been deleted before: a caller wants one again.
+        await tombstones.remove(tx, scope, [query_tombstone(draft.user_query)])
+        await index(tx, [playbook])
+        response = playbook.model_dump(mode="json")
+        record_ids = [playbook.id] if session is None else [playbook.id, session.id]
+        await request.store(response, record_ids=record_ids, user_id=scope.user_id)
+        return response
 
 
 async def resolve(
-    connection: AsyncConnection, resources: Resources, caller: Caller, place: Place, action: Action
+    tx: Transaction, resources: Resources, caller: Caller, place: Place, action: Action
 ) -> tuple[Scope, Session | None]:
     """Return the scope of a request and its session, which is locked for a write. Raises as `record` does."""
     if place.session_id is None:
         return rights.scope(caller, Area.MEMORIES, action, place.agent_id, place.user_id), None
-    session = await get_session(
-        connection, resources.settings, caller, place.session_id, lock=action is Action.WRITE
-    )
+    session = await get_session(tx, resources.settings, caller, place.session_id, lock=action is Action.WRITE)
     named = (place.agent_id or session.agent_id, place.user_id or session.user_id)
     if named != (session.agent_id, session.user_id):
         raise errors.Invalid("session_id", "must be a session of this agent and user, if they are named")
     return rights.scope(caller, Area.MEMORIES, action, session.agent_id, session.user_id), session
 
 
-async def _insert(
-    connection: AsyncConnection, scope: Scope, session: Session | None, draft: PlaybookDraft
-) -> Playbook:
+async def _insert(tx: Transaction, scope: Scope, session: Session | None, draft: PlaybookDraft) -> Playbook:
     if session is None:
-        return await queries.insert_playbook(connection, scope, draft, _reported(draft) or Reason.REPORTED)
-    turns = await satisfaction.turns_of_flow(connection, session, draft.user_query)
-    reason = _reported(draft) or await satisfaction.judge(connection, scope.tenant, session.id, turns)
-    return await queries.insert_playbook(connection, scope, draft, reason, session_id=session.id, turns=turns)
+        return await queries.insert_playbook(tx, scope, draft, _reported(draft) or Reason.REPORTED)
+    turns = await satisfaction.turns_of_flow(tx, session, draft.user_query)
+    reason = _reported(draft) or await satisfaction.judge(tx, session.id, turns)
+    return await queries.insert_playbook(tx, scope, draft, reason, session_id=session.id, turns=turns)
 
 
 def _reported(draft: PlaybookDraft) -> Reason | None:
@@ -103,18 +89,6 @@ def _reported(draft: PlaybookDraft) -> Reason | None:
     return Reason.SATISFIED if draft.satisfied else Reason.DISSATISFIED
 
 
-async def enqueue(connection: AsyncConnection, playbooks: Sequence[Playbook]) -> list[Job]:
-    """Enqueue and return the index jobs of those of a tenant's playbooks that are promoted."""
-    promoted = [playbook for playbook in playbooks if playbook.promoted]
-    if not promoted:
-        return []
-    versions = {playbook.id: index_document.VERSION for playbook in promoted}
-    return await index_jobs.enqueue_index_jobs(
-        connection, promoted[0].tenant, RecordKind.PLAYBOOK, versions, delay=WRITE_THROUGH_SECONDS
-    )
-
-
-async def write_through(resources: Resources, playbooks: Sequence[Playbook], jobs: Sequence[Job]) -> None:
-    """Write the keyword points of promoted playbooks, whose index jobs are committed."""
-    documents = [index_document.document(playbook) for playbook in playbooks if playbook.promoted]
-    await resources.index_writer.write_through(documents, jobs)
+async def index(tx: RecordTransaction, playbooks: Sequence[Playbook]) -> None:
+    """Let those of the playbooks that are promoted be found after the commit."""
+    await tx.index([index_document.document(playbook) for playbook in playbooks if playbook.promoted])

@@ -88,8 +88,8 @@ async def search(resources: Resources, caller: Caller, place: Place, query: Play
     """
     if place.session_id is not None:
         caller.require_right("write")
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        scope, session = await resolve(connection, resources, caller, place, Action.READ)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        scope, session = await resolve(tx, resources, caller, place, Action.READ)
     await settle.settle_visible(resources, scope)
     found = await _find(resources, scope, query)
     if session is None or not found.matches:
@@ -100,23 +100,21 @@ async def search(resources: Resources, caller: Caller, place: Place, query: Play
 async def _note_best(resources: Resources, session: Session, found: FoundPlaybooks) -> FoundPlaybooks:
     """Write the best match to the scratchpad of a session, unless it has been deleted meanwhile."""
     best, tenant = found.matches[0].playbook, session.tenant
-    async with resources.postgres.for_tenant(tenant) as connection:
-        is_there = bool(await session_queries.lock(connection, tenant, [session.id]))
-        playbook = await queries.get(connection, tenant, best.id, lock=True)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        is_there = bool(await session_queries.lock(tx, [session.id]))
+        playbook = await queries.get(tx, best.id, lock=True)
         if not is_there or playbook is None:
             return found
         written = await scratchpad_write.note(
-            connection, resources.settings, session, as_snippet(playbook), playbook.id
+            tx, resources.settings, session, as_snippet(playbook), playbook.id
         )
     degraded = [*found.degraded, *await cache.store(resources, session, written.snippets)]
     return replace(found, degraded=degraded, snippet_id=written.snippet.id)
 
 
 async def _find(resources: Resources, scope: Scope, query: PlaybookQuery) -> FoundPlaybooks:
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        playbooks = await queries.list_promoted(
-            connection, scope, query.limit, flow=query.flow, query=query.query
-        )
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        playbooks = await queries.list_promoted(tx, scope, query.limit, flow=query.flow, query=query.query)
     similar = await _find_similar(resources, scope, query.query)
     cosines = {match.playbook.id: match.score for match in similar.matches}
     by_id = {playbook.id: playbook for playbook in playbooks}
@@ -165,8 +163,8 @@ async def _find_similar(resources: Resources, scope: Scope, query: str | None) -
 
 
 async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> list[Playbook]:
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_by_ids(connection, scope.tenant, ids, queries.visible(scope))
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_by_ids(tx, ids, queries.visible(scope))
 
 
 def as_snippet(playbook: Playbook) -> str:

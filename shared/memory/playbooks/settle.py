@@ -6,13 +6,14 @@ Nothing watches the turns: it is decided when playbooks are read, by each sweep,
 from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.sessions import queries as session_queries
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.playbooks import queries, record, satisfaction
 from shared.memory.playbooks.playbook import Playbook, Reason
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _BATCH = 100
 
@@ -33,8 +34,8 @@ async def settle_tenant(resources: Resources, tenant: str) -> int:
 async def _settle_decidable(resources: Resources, tenant: str, *conditions: ColumnElement[bool]) -> int:
     count, is_more = 0, True
     while is_more:
-        async with resources.postgres.for_tenant(tenant) as connection:
-            decidable = await queries.list_decidable(connection, tenant, _BATCH, *conditions)
+        async with resources.postgres.for_tenant(tenant) as tx:
+            decidable = await queries.list_decidable(tx, _BATCH, *conditions)
         settled = await _settle_now(resources, tenant, decidable) if decidable else []
         count += len(settled)
         is_more = len(decidable) == _BATCH and bool(settled)
@@ -50,43 +51,38 @@ async def settle_one(resources: Resources, playbook: Playbook) -> Playbook:
 
 
 async def _settle_now(resources: Resources, tenant: str, waiting: Sequence[Playbook]) -> list[Playbook]:
-    async with resources.postgres.for_tenant(tenant) as connection:
-        settled = await _settle(connection, tenant, waiting)
-        jobs = await record.enqueue(connection, settled)
-    if jobs:
-        await record.write_through(resources, settled, jobs)
+    async with resources.transaction(tenant) as tx:
+        settled = await _settle(tx, waiting)
+        await record.index(tx, settled)
     return settled
 
 
-async def settle_expired(connection: AsyncConnection, tenant: str, session_ids: Sequence[str]) -> None:
-    """Settle the playbooks of sessions that are about to be deleted because they expired; all of them stay.
-
-    Workers index what is promoted.
-    """
-    waiting = await queries.list_waiting_in(connection, tenant, session_ids)
-    settled = await _settle(connection, tenant, waiting)
-    await record.enqueue(connection, settled)
-    await queries.keep_without_sessions(connection, tenant, session_ids)
+async def settle_expired(tx: RecordTransaction, session_ids: Sequence[str]) -> None:
+    """Settle the playbooks of sessions that are about to be deleted, because they expired; all stay."""
+    waiting = await queries.list_waiting_in(tx, session_ids)
+    settled = await _settle(tx, waiting)
+    await record.index(tx, settled)
+    await queries.keep_without_sessions(tx, session_ids)
 
 
-async def _settle(connection: AsyncConnection, tenant: str, waiting: Sequence[Playbook]) -> list[Playbook]:
+async def _settle(tx: Transaction, waiting: Sequence[Playbook]) -> list[Playbook]:
     """Decide about playbooks of a tenant, and return those about which nobody else has decided meanwhile.
 
     Their sessions are locked, so that no turn that decides is withdrawn meanwhile.
     """
     session_ids = sorted({playbook.session_id for playbook in waiting if playbook.session_id is not None})
-    await session_queries.lock_existing(connection, tenant, session_ids)
+    await session_queries.lock_existing(tx, session_ids)
     settled: list[Playbook] = []
     for playbook in waiting:
         if playbook.session_id is None or playbook.turns is None:
             continue  # a constraint of the table rules that out
         turns = await satisfaction.with_repeated_query(
-            connection, tenant, playbook.session_id, playbook.turns, playbook.user_query
+            tx, playbook.session_id, playbook.turns, playbook.user_query
         )
         if turns != playbook.turns:
-            await queries.move_turns(connection, playbook, turns)
-        reason = await satisfaction.judge(connection, tenant, playbook.session_id, turns)
+            await queries.move_turns(tx, playbook, turns)
+        reason = await satisfaction.judge(tx, playbook.session_id, turns)
         if reason is not Reason.WAITING:
-            decided = await queries.decide(connection, tenant, playbook.id, reason)
+            decided = await queries.decide(tx, playbook.id, reason)
             settled += [decided] if decided is not None else []
     return settled

@@ -5,9 +5,8 @@ One without a description has no document. It is found by its flow alone.
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.memory.preferences import queries
 from shared.memory.preferences.preference import Preference
 from shared.search.index.filters import NO_USER
@@ -44,8 +43,6 @@ def _document(preference: Preference, description: str) -> IndexDocument:
     )
 
 
-async def load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
+async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
     """Return the index documents of a tenant's preferences, by record id."""
-    return documents(await queries.list_by_ids(connection, tenant, record_ids))
+    return documents(await queries.list_by_ids(tx, record_ids))

@@ -5,8 +5,7 @@ Whether it applies while its memory is archived or has ended needs no step: `que
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Archiver, Memory
 from shared.memory.preferences import permission, queries
@@ -15,13 +14,13 @@ from shared.memory.preferences.preference import Condition, Effect, Preference, 
 _NO_HEIR = frozenset({Archiver.CALLER, Archiver.EXPIRY})
 
 
-async def rewrite(connection: AsyncConnection, memory: Memory) -> list[Preference]:
+async def rewrite(tx: Transaction, memory: Memory) -> list[Preference]:
     """Let what was learnt with a locked memory say what that says now, and return it in its new version.
 
     The user's permission was for what it said before.
     """
     rewritten: list[Preference] = []
-    for preference in await queries.lock_learnt(connection, memory.tenant, memory.id):
+    for preference in await queries.lock_learnt(tx, memory.id):
         draft = PreferenceDraft(
             condition=Condition(flow=preference.condition.flow, description=memory.content),
             effect=Effect(slot=preference.effect.slot, value=memory.content),
@@ -33,25 +32,25 @@ async def rewrite(connection: AsyncConnection, memory: Memory) -> list[Preferenc
             "requires_user_permission": preference.requires_user_permission or must_ask,
             "permission_granted_at": None,
         }
-        rewritten.append(await queries.replace(connection, preference, columns))
+        rewritten.append(await queries.replace(tx, preference, columns))
     return rewritten
 
 
-async def hand_over(connection: AsyncConnection, tenant: str, purged: Sequence[Memory]) -> None:
+async def hand_over(tx: Transaction, purged: Sequence[Memory]) -> None:
     """Hand the preferences of archived memories, which are about to be deleted, over to their successors.
 
     Those whose memory a caller archived, or whose memory has no successor any more, are left to go with it.
     """
     by_id = {memory.id: memory for memory in purged}
-    taught = await queries.list_known_memories(connection, tenant, list(by_id))
+    taught = await queries.list_known_memories(tx, list(by_id))
     if not taught:
         return
     named = {id_ for memory in purged for id_ in memory.superseded_by}
-    others = await memory_queries.read(connection, tenant, sorted(named - by_id.keys()))
+    others = await memory_queries.read(tx, sorted(named - by_id.keys()))
     existing = {memory.id for memory in others}
     heirs = {memory_id: _heir(by_id[memory_id], by_id, existing) for memory_id in taught}
     found = {memory_id: heir for memory_id, heir in heirs.items() if heir is not None}
-    await queries.hand_over(connection, tenant, found)
+    await queries.hand_over(tx, found)
 
 
 def _heir(memory: Memory, purged: Mapping[str, Memory], existing: set[str]) -> str | None:

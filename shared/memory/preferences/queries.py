@@ -20,12 +20,12 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.content import Subject
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, keyset_after, tenant_filter, visible_scope
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import standing
 from shared.memory.preferences.preference import Preference
 from shared.memory.preferences.table import READ_COLUMNS
@@ -82,30 +82,30 @@ def _is_named(scope: Scope, key: str) -> ColumnElement[bool]:
     return and_(exact_scope(preference_table, scope), preference_table.c.key == key)
 
 
-async def lock(connection: AsyncConnection, scope: Scope, key: str) -> Preference | None:
+async def lock(tx: Transaction, scope: Scope, key: str) -> Preference | None:
     """Lock and return the preference that exactly this scope has under a key, or None."""
     statement = select(*_READ_COLUMNS).where(_is_named(scope, key)).with_for_update()
-    rows = (await connection.execute(statement)).mappings()
+    rows = (await tx.execute(statement)).mappings()
     return next((Preference.from_row(row) for row in rows), None)
 
 
-async def lock_learnt(connection: AsyncConnection, tenant: str, memory_id: str) -> list[Preference]:
+async def lock_learnt(tx: Transaction, memory_id: str) -> list[Preference]:
     """Lock and return the preferences that were learnt with a memory."""
-    where = (tenant_filter(preference_table, tenant), preference_table.c.memory_id == memory_id)
+    where = (tenant_filter(preference_table, tx.tenant), preference_table.c.memory_id == memory_id)
     statement = select(*_READ_COLUMNS).where(*where).order_by(preference_table.c.id).with_for_update()
-    return [Preference.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Preference.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
-async def find_visible(connection: AsyncConnection, scope: Scope, key: str) -> Preference | None:
+async def find_visible(tx: Transaction, scope: Scope, key: str) -> Preference | None:
     """Return what a scope sees under a key: the user's own before the agent's. Or None."""
     where = (visible_scope(preference_table, scope), preference_table.c.key == key)
     own_first = select(*_READ_COLUMNS).where(*where).order_by(preference_table.c.user_id.nulls_last())
-    row = (await connection.execute(own_first.limit(1))).mappings().one_or_none()
+    row = (await tx.execute(own_first.limit(1))).mappings().one_or_none()
     return None if row is None else Preference.from_row(row)
 
 
 async def list_page(
-    connection: AsyncConnection, scope: Scope, limit: int, after: tuple[datetime, str] | None
+    tx: Transaction, scope: Scope, limit: int, after: tuple[datetime, str] | None
 ) -> list[Preference]:
     """Return what a scope sees, oldest first, from the position (created_at, id) `after` on."""
     conditions = [visible_scope(preference_table, scope)]
@@ -116,38 +116,36 @@ async def list_page(
         conditions.append(keyset_after(*keys))
     oldest_first = (preference_table.c.created_at, preference_table.c.id)
     statement = select(*_READ_COLUMNS).where(*conditions).order_by(*oldest_first).limit(limit)
-    return [Preference.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Preference.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
-async def list_by_flow(connection: AsyncConnection, scope: Scope, flow: str, limit: int) -> list[Preference]:
+async def list_by_flow(tx: Transaction, scope: Scope, flow: str, limit: int) -> list[Preference]:
     """Return the preferences in force that name a flow: the most specific and latest, up to a limit."""
     columns = preference_table.c
     statement = select(*_READ_COLUMNS).where(in_force(scope), columns.flow == flow)
     first = (columns.description.is_(None), columns.user_id.is_(None), columns.updated_at.desc(), columns.id)
-    rows = (await connection.execute(statement.order_by(*first).limit(limit))).mappings()
+    rows = (await tx.execute(statement.order_by(*first).limit(limit))).mappings()
     return [Preference.from_row(row) for row in rows]
 
 
-async def list_by_keys(
-    connection: AsyncConnection, scope: Scope, keys: Sequence[str]
-) -> dict[str, Preference]:
+async def list_by_keys(tx: Transaction, scope: Scope, keys: Sequence[str]) -> dict[str, Preference]:
     """Return the preferences in force that have one of these keys, by key."""
     statement = select(*_READ_COLUMNS).where(in_force(scope), is_any_of(preference_table.c.key, keys))
-    rows = (await connection.execute(statement)).mappings()
+    rows = (await tx.execute(statement)).mappings()
     return {row["key"]: Preference.from_row(row) for row in rows}
 
 
 async def list_by_ids(
-    connection: AsyncConnection, tenant: str, ids: Sequence[str], *conditions: ColumnElement[bool]
+    tx: Transaction, ids: Sequence[str], *conditions: ColumnElement[bool]
 ) -> list[Preference]:
     """Return the existing preferences among `ids` that meet the conditions, in no particular order."""
-    where = (tenant_filter(preference_table, tenant), is_any_of(preference_table.c.id, ids))
-    rows = await connection.execute(select(*_READ_COLUMNS).where(*where, *conditions))
+    where = (tenant_filter(preference_table, tx.tenant), is_any_of(preference_table.c.id, ids))
+    rows = await tx.execute(select(*_READ_COLUMNS).where(*where, *conditions))
     return [Preference.from_row(row) for row in rows.mappings()]
 
 
 async def list_matching(
-    connection: AsyncConnection, terms: Sequence[str], limit: int, *conditions: ColumnElement[bool]
+    tx: Transaction, terms: Sequence[str], limit: int, *conditions: ColumnElement[bool]
 ) -> list[Preference]:
     """Return preferences whose description has any of the terms and that meet the conditions, best first."""
     if not terms:
@@ -155,29 +153,27 @@ async def list_matching(
     matches, rank = tsvector.matches_any(preference_table.c.search_terms, terms)
     statement = select(*_READ_COLUMNS).where(*conditions, matches)
     best_first = statement.order_by(rank.desc(), preference_table.c.updated_at.desc()).limit(limit)
-    return [Preference.from_row(row) for row in (await connection.execute(best_first)).mappings()]
+    return [Preference.from_row(row) for row in (await tx.execute(best_first)).mappings()]
 
 
 async def insert_new(
-    connection: AsyncConnection, scope: Scope, key: str, columns: Mapping[str, Any]
+    tx: Transaction, scope: Scope, key: str, columns: Mapping[str, Any]
 ) -> Preference | None:
     """Insert a preference under a key, and return it; None if the key is taken."""
     new_columns = {"id": str(uuid_utils.uuid7()), "key": key, "version": _NEXT_VERSION}
     values = prepared.scope_values(scope) | new_columns | _with_terms(columns)
     statement = insert(preference_table).values(values).on_conflict_do_nothing().returning(*_READ_COLUMNS)
-    row = (await connection.execute(statement)).mappings().one_or_none()
+    row = (await tx.execute(statement)).mappings().one_or_none()
     return None if row is None else Preference.from_row(row)
 
 
-async def replace(
-    connection: AsyncConnection, preference: Preference, columns: Mapping[str, Any]
-) -> Preference:
+async def replace(tx: Transaction, preference: Preference, columns: Mapping[str, Any]) -> Preference:
     """Replace columns of a locked preference, and return it in its new version."""
     version = func.greatest(preference_table.c.version + 1, _NEXT_VERSION)
     is_row = (tenant_filter(preference_table, preference.tenant), preference_table.c.id == preference.id)
     values = {**_with_terms(columns), "version": version, "updated_at": func.clock_timestamp()}
     statement = update(preference_table).where(*is_row).values(values).returning(*_READ_COLUMNS)
-    return Preference.from_row((await connection.execute(statement)).mappings().one())
+    return Preference.from_row((await tx.execute(statement)).mappings().one())
 
 
 def _with_terms(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,53 +181,49 @@ def _with_terms(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {**columns, "search_terms": func.array_to_tsvector(terms)}
 
 
-async def list_known_memories(
-    connection: AsyncConnection, tenant: str, memory_ids: Sequence[str]
-) -> set[str]:
+async def list_known_memories(tx: Transaction, memory_ids: Sequence[str]) -> set[str]:
     """Return those of these memories that a preference was learnt with."""
     column = preference_table.c.memory_id
-    where = (tenant_filter(preference_table, tenant), is_any_of(column, memory_ids))
-    return set(await connection.scalars(select(column).where(*where)))
+    where = (tenant_filter(preference_table, tx.tenant), is_any_of(column, memory_ids))
+    return set(await tx.scalars(select(column).where(*where)))
 
 
-async def lock_of(
-    connection: AsyncConnection, tenant: str, subject: Subject, ids: Sequence[str]
-) -> dict[str, str | None]:
+async def lock_of(tx: Transaction, subject: Subject, ids: Sequence[str]) -> dict[str, str | None]:
     """Lock the preferences of users, agents or memories, in the order of their ids.
 
     Return their descriptions by id.
     """
     columns = preference_table.c
-    where = (tenant_filter(preference_table, tenant), is_any_of(columns[_OWNER_COLUMNS[subject]], ids))
+    where = (tenant_filter(preference_table, tx.tenant), is_any_of(columns[_OWNER_COLUMNS[subject]], ids))
     statement = select(columns.id, columns.description).where(*where).order_by(columns.id)
-    return {row.id: row.description for row in await connection.execute(statement.with_for_update())}
+    return {row.id: row.description for row in await tx.execute(statement.with_for_update())}
 
 
-async def hand_over(connection: AsyncConnection, tenant: str, heirs: Mapping[str, str]) -> None:
+async def hand_over(tx: Transaction, heirs: Mapping[str, str]) -> None:
     """Let preferences go on with other memories: `heirs` has these by the ids of the earlier ones."""
     column = preference_table.c.memory_id
     for memory_id, heir_id in sorted(heirs.items()):
-        where = (tenant_filter(preference_table, tenant), column == memory_id)
-        await connection.execute(update(preference_table).where(*where).values(memory_id=heir_id))
+        where = (tenant_filter(preference_table, tx.tenant), column == memory_id)
+        await tx.execute(update(preference_table).where(*where).values(memory_id=heir_id))
 
 
-async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+async def versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the version of each of these preferences that search can find, by id."""
     columns = preference_table.c
-    where = (tenant_filter(preference_table, tenant), is_any_of(columns.id, record_ids), _IS_DESCRIBED)
-    rows = await connection.execute(select(columns.id, columns.version).where(*where))
+    where = (tenant_filter(preference_table, tx.tenant), is_any_of(columns.id, record_ids), _IS_DESCRIBED)
+    rows = await tx.execute(select(columns.id, columns.version).where(*where))
     return {row.id: row.version for row in rows}
 
 
-async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
     """Return one page of what search can find of a tenant, ordered by id, as id → version."""
     columns = preference_table.c
-    where = (tenant_filter(preference_table, tenant), columns.id > after, _IS_DESCRIBED)
+    where = (tenant_filter(preference_table, tx.tenant), columns.id > after, _IS_DESCRIBED)
     statement = select(columns.id, columns.version).where(*where).order_by(columns.id).limit(limit)
-    return {row.id: row.version for row in await connection.execute(statement)}
+    return {row.id: row.version for row in await tx.execute(statement)}
 
 
-async def count(connection: AsyncConnection, tenant: str) -> int:
+async def count(tx: Transaction) -> int:
     """Return the number of a tenant's preferences that search can find."""
-    where = (tenant_filter(preference_table, tenant), _IS_DESCRIBED)
-    return int(await connection.scalar(select(func.count()).select_from(preference_table).where(*where)) or 0)
+    where = (tenant_filter(preference_table, tx.tenant), _IS_DESCRIBED)
+    return int(await tx.scalar(select(func.count()).select_from(preference_table).where(*where)) or 0)

@@ -15,8 +15,8 @@ async def get(resources: Resources, scope: Scope, key: str) -> Preference:
     Raises errors.NotFound if there is none.
     """
     check_key(key)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        stored = await queries.find_visible(connection, scope, key)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        stored = await queries.find_visible(tx, scope, key)
     preference = stored or domain_file.preferences(resources.settings, scope).get(key)
     if preference is None:
         raise errors.NotFound(f"no preference '{key}'")
@@ -27,5 +27,5 @@ async def list_preferences(
     resources: Resources, scope: Scope, limit: int, after: tuple[datetime, str] | None
 ) -> list[Preference]:
     """Return what is stored and a scope sees, oldest first, from the position (created_at, id) `after` on."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_page(connection, scope, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_page(tx, scope, limit, after)

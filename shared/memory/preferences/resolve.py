@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from shared.memory.preferences import domain_file, queries
 from shared.memory.preferences.likeness import is_alike
 from shared.memory.preferences.preference import Preference
@@ -107,15 +106,15 @@ async def resolve(resources: Resources, scope: Scope, question: Question) -> Jso
         alike = await find_alike(resources, scope, question.situation, question.flow)
     stages, degraded = list(alike.stages), list(alike.degraded)
     found = _Found(question, frozenset(preference.id for preference in alike.results))
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        from_file = await _read_domain_file(connection, resources, scope)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        from_file = await _read_domain_file(tx, resources, scope)
         if question.flow is not None:
             stages.append(BY_FLOW)
-            of_flow = await queries.list_by_flow(connection, scope, question.flow, MAX_OF_FLOW + 1)
+            of_flow = await queries.list_by_flow(tx, scope, question.flow, MAX_OF_FLOW + 1)
             degraded += [BY_FLOW] if len(of_flow) > MAX_OF_FLOW else []
             found.add(of_flow[:MAX_OF_FLOW])
         found.add([*alike.results, *from_file.values()])
-        has_relations, is_cut = await _follow_relations(connection, scope, from_file, found)
+        has_relations, is_cut = await _follow_relations(tx, scope, from_file, found)
         stages += [BY_RELATION] if has_relations else []
         degraded += [BY_RELATION] if is_cut else []
     applied, conflicts = settle(list(found.matches.values()))
@@ -127,17 +126,15 @@ async def resolve(resources: Resources, scope: Scope, question: Question) -> Jso
     }
 
 
-async def _read_domain_file(
-    connection: AsyncConnection, resources: Resources, scope: Scope
-) -> dict[str, Preference]:
+async def _read_domain_file(tx: Transaction, resources: Resources, scope: Scope) -> dict[str, Preference]:
     """Return the preferences of the file under whose keys the scope has stored nothing."""
     from_file = domain_file.preferences(resources.settings, scope)
-    stored = await queries.list_by_keys(connection, scope, list(from_file)) if from_file else {}
+    stored = await queries.list_by_keys(tx, scope, list(from_file)) if from_file else {}
     return {key: preference for key, preference in from_file.items() if key not in stored}
 
 
 async def _follow_relations(
-    connection: AsyncConnection, scope: Scope, from_file: Mapping[str, Preference], found: _Found
+    tx: Transaction, scope: Scope, from_file: Mapping[str, Preference], found: _Found
 ) -> tuple[bool, bool]:
     """Add what is related to what was found. Return whether there was any, and whether it was too much.
 
@@ -151,7 +148,7 @@ async def _follow_relations(
             break
         has_relations, is_cut = True, is_cut or len(parents) > MAX_RELATED_PER_LINK
         keys = list(parents)[:MAX_RELATED_PER_LINK]
-        known = {**from_file, **await queries.list_by_keys(connection, scope, keys)}
+        known = {**from_file, **await queries.list_by_keys(tx, scope, keys)}
         reached = [found.add_related(known[key], parents[key]) for key in keys if key in known]
     return has_relations, is_cut
 

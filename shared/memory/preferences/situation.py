@@ -36,13 +36,13 @@ async def find_alike(
     conditions = (queries.in_force(scope), queries.of_flow(flow))
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[Preference]:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            return await queries.list_matching(connection, terms, max_rows, *conditions)
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            return await queries.list_matching(tx, terms, max_rows, *conditions)
 
     async def read_hits(found: IndexHits) -> tuple[list[_Scored], int]:
         ids = [hit.record_id for hit in found.hits]
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            rows = await queries.list_by_ids(connection, scope.tenant, ids, *conditions)
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            rows = await queries.list_by_ids(tx, ids, *conditions)
         by_id = {preference.id: preference for preference in rows}
         scored = [
             (by_id[hit.record_id], hit.keyword, hit.cosine) for hit in found.hits if hit.record_id in by_id

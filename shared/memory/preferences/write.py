@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors, versions
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.foundation.versions import ABSENT, Expected
-from shared.jobs import index_jobs
-from shared.jobs.job import Job
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import tombstones
 from shared.memory.preferences import domain_file, index_document, permission, queries
 from shared.memory.preferences.preference import (
@@ -29,7 +26,7 @@ from shared.memory.preferences.preference import (
     tombstone_text,
 )
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 _MAX_ATTEMPTS = 5
 
@@ -71,16 +68,15 @@ async def put(
     check_key(key)
     checked = draft.validated()
     domain_file.check_effect(resources.settings, key, checked.effect)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        preference = await _store(connection, caller, scope, key, checked, expected, by_model=by_model)
-        await tombstones.remove(connection, scope, [tombstone_text(key, checked)])
-        jobs = await enqueue(connection, [preference], delay=WRITE_THROUGH_SECONDS)
-    await resources.index_writer.write_through(index_document.documents([preference]), jobs)
+    async with resources.transaction(scope.tenant) as tx:
+        preference = await _store(tx, caller, scope, key, checked, expected, by_model=by_model)
+        await tombstones.remove(tx, scope, [tombstone_text(key, checked)])
+        await index(tx, [preference])
     return preference
 
 
 async def _store(
-    connection: AsyncConnection,
+    tx: Transaction,
     caller: Caller,
     scope: Scope,
     key: str,
@@ -91,42 +87,42 @@ async def _store(
 ) -> Preference:
     rule = {**draft.columns(), "origin": PreferenceOrigin.EXPLICIT, "memory_id": None}
     for _ in range(_MAX_ATTEMPTS):
-        before = await queries.lock(connection, scope, key)
+        before = await queries.lock(tx, scope, key)
         versions.check(f"preference '{key}'", before.version if before else ABSENT, expected)
         columns = rule | permission.columns(caller, scope, key, draft, before, by_model=by_model)
         if before is not None:
-            return await queries.replace(connection, before, columns)
-        if (created := await queries.insert_new(connection, scope, key, columns)) is not None:
+            return await queries.replace(tx, before, columns)
+        if (created := await queries.insert_new(tx, scope, key, columns)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this key")
 
 
 async def add_learnt(
-    connection: AsyncConnection,
+    tx: RecordTransaction,
     scope: Scope,
     learnt: Sequence[LearntPreference],
     *,
-    delay: float = 0,
     is_asked_for: bool = False,
-) -> tuple[list[Preference], list[Job]]:
-    """Store what was learnt with locked memories, and return what is new with its index jobs.
+) -> list[Preference]:
+    """Store what was learnt with locked memories, and return what is new.
 
     A key that is taken keeps what it has, a memory has one preference at most, and what is longer than a
     described situation may be is no rule. What was deleted before stays deleted, unless a caller asks for it.
     """
-    known = await queries.list_known_memories(connection, scope.tenant, [item.memory_id for item in learnt])
+    known = await queries.list_known_memories(tx, [item.memory_id for item in learnt])
     new = [item for item in learnt if item.memory_id not in known and len(item.text) <= MAX_DESCRIPTION]
     texts = {item.key: tombstone_text(item.key, item.draft) for item in new}
     if is_asked_for:
-        await tombstones.remove(connection, scope, list(texts.values()))
-    deleted = await tombstones.find_deleted(connection, scope, list(texts.values())) if texts else set()
+        await tombstones.remove(tx, scope, list(texts.values()))
+    deleted = await tombstones.find_deleted(tx, scope, list(texts.values())) if texts else set()
     added = [
-        await queries.insert_new(connection, scope, item.key, _learnt_columns(item))
+        await queries.insert_new(tx, scope, item.key, _learnt_columns(item))
         for item in new
         if texts[item.key] not in deleted
     ]
     preferences = [preference for preference in added if preference is not None]
-    return preferences, await enqueue(connection, preferences, delay=delay)
+    await index(tx, preferences)
+    return preferences
 
 
 def _learnt_columns(learnt: LearntPreference) -> dict[str, Any]:
@@ -140,13 +136,10 @@ def _learnt_columns(learnt: LearntPreference) -> dict[str, Any]:
     }
 
 
-async def enqueue(
-    connection: AsyncConnection, preferences: Sequence[Preference], *, delay: float
-) -> list[Job]:
-    """Enqueue the index jobs of written preferences: one that had a description may have a point."""
-    if not preferences:
-        return []
-    new_versions = {preference.id: preference.version for preference in preferences}
-    return await index_jobs.enqueue_index_jobs(
-        connection, preferences[0].tenant, RecordKind.PREFERENCE, new_versions, delay=delay
-    )
+async def index(tx: RecordTransaction, preferences: Sequence[Preference]) -> None:
+    """Index written preferences: one that had a description may have a point."""
+    documents = index_document.documents(preferences)
+    found = {document.record_id for document in documents}
+    without = {preference.id: preference.version for preference in preferences if preference.id not in found}
+    await tx.index(documents)
+    await tx.remove_points(RecordKind.PREFERENCE, without)

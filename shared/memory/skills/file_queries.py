@@ -8,35 +8,35 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of
+from shared.infra.transaction import Transaction
 from shared.memory.skills.table import skill, skill_file, skill_version
 
 
-async def add(connection: AsyncConnection, scope: Scope, contents: Mapping[str, bytes]) -> None:
+async def add(tx: Transaction, scope: Scope, contents: Mapping[str, bytes]) -> None:
     """Store the contents of files by their digests; those that the scope has are left as they are."""
     for sha256, content in contents.items():
         values = prepared.scope_values(scope) | {"sha256": sha256, "content": content}
-        await connection.execute(insert(skill_file).values(values).on_conflict_do_nothing())
+        await tx.execute(insert(skill_file).values(values).on_conflict_do_nothing())
 
 
-async def read(connection: AsyncConnection, scope: Scope, digests: Collection[str]) -> dict[str, bytes]:
+async def read(tx: Transaction, scope: Scope, digests: Collection[str]) -> dict[str, bytes]:
     """Return the contents of those of these files that exactly this scope has, by their digests."""
     where = (exact_scope(skill_file, scope), is_any_of(skill_file.c.sha256, digests))
-    rows = await connection.execute(select(skill_file.c.sha256, skill_file.c.content).where(*where))
+    rows = await tx.execute(select(skill_file.c.sha256, skill_file.c.content).where(*where))
     return {row.sha256: row.content for row in rows}
 
 
-async def list_present(connection: AsyncConnection, scope: Scope, digests: Collection[str]) -> set[str]:
+async def list_present(tx: Transaction, scope: Scope, digests: Collection[str]) -> set[str]:
     """Return those of these digests of which exactly this scope has the file."""
     where = (exact_scope(skill_file, scope), is_any_of(skill_file.c.sha256, digests))
-    return set(await connection.scalars(select(skill_file.c.sha256).where(*where)))
+    return set(await tx.scalars(select(skill_file.c.sha256).where(*where)))
 
 
-async def delete_unused(connection: AsyncConnection, scope: Scope) -> int:
+async def delete_unused(tx: Transaction, scope: Scope) -> int:
     """Delete the files of a scope that no skill and no version names, and return how many."""
     of_scope = exact_scope(skill, scope)
     file = func.jsonb_array_elements(skill.c.files).column_valued("file", joins_implicitly=True)
@@ -52,4 +52,4 @@ async def delete_unused(connection: AsyncConnection, scope: Scope) -> int:
     )
     is_unused = skill_file.c.sha256.not_in(current.union(earlier))
     statement = delete(skill_file).where(exact_scope(skill_file, scope), is_unused)
-    return (await connection.execute(statement)).rowcount
+    return (await tx.execute(statement)).rowcount

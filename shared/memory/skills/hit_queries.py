@@ -9,10 +9,10 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import ARRAY, Select, Text, any_, bindparam, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
+from shared.infra.transaction import Transaction
 from shared.memory.skills.queries import in_force
 from shared.memory.skills.skill import CatalogueEntry
 from shared.memory.skills.table import skill
@@ -21,17 +21,17 @@ _DESCRIPTION = skill.c.front_matter["description"].astext.label("description")
 _ENTRY = (skill.c.id, skill.c.name, skill.c.summary, skill.c.version, _DESCRIPTION)
 
 
-async def list_catalogue(connection: AsyncConnection, scope: Scope) -> list[CatalogueEntry]:
+async def list_catalogue(tx: Transaction, scope: Scope) -> list[CatalogueEntry]:
     """Return the skills in force in a scope, by name."""
     statement = _catalogue(has_user=scope.user_id is not None)
-    return _to_entries(await prepared.fetch(connection, statement, prepared.scope_values(scope)))
+    return _to_entries(await tx.fetch(statement, prepared.scope_values(scope)))
 
 
-async def list_hits(connection: AsyncConnection, scope: Scope, ids: Sequence[str]) -> list[CatalogueEntry]:
+async def list_hits(tx: Transaction, scope: Scope, ids: Sequence[str]) -> list[CatalogueEntry]:
     """Return the skills among `ids` that are in force in a scope, in no particular order."""
     statement = _hits(has_user=scope.user_id is not None)
     values = prepared.scope_values(scope) | {"ids": list(ids)}
-    return _to_entries(await prepared.fetch(connection, statement, values))
+    return _to_entries(await tx.fetch(statement, values))
 
 
 def _to_entries(rows: Sequence[prepared.Row]) -> list[CatalogueEntry]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation.stages import RecordKind
+from shared.infra.transaction import Transaction
 from shared.memory.skills import queries
 from shared.memory.skills.skill import SearchableSkill, Skill
 from shared.search.index.filters import NO_USER
@@ -42,8 +41,6 @@ def candidate(skill: SearchableSkill, keyword: float | None, cosine: float | Non
     return Candidate(skill.id, keyword_text(skill), keyword, cosine, said=skill.summary)
 
 
-async def load_documents(
-    connection: AsyncConnection, tenant: str, record_ids: Sequence[str]
-) -> list[IndexDocument]:
+async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
     """Return the index documents of a tenant's skills, by record id."""
-    return [document(skill) for skill in await queries.list_by_ids(connection, tenant, record_ids)]
+    return [document(skill) for skill in await queries.list_by_ids(tx, record_ids)]

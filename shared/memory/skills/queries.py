@@ -22,7 +22,6 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.content import Subject
 from shared.foundation.scope import Scope
@@ -35,6 +34,7 @@ from shared.infra.postgres import (
     tenant_filter,
     visible_scope,
 )
+from shared.infra.transaction import Transaction
 from shared.memory.skills.skill import SearchableSkill, Skill, SkillVersion
 from shared.memory.skills.table import READ_COLUMNS, skill_version
 from shared.memory.skills.table import skill as skill_table
@@ -58,31 +58,31 @@ def in_force(scope: Scope) -> ColumnElement[bool]:
     return and_(visible, or_(skill_table.c.user_id == scope.user_id, ~exists(own_under_name)))
 
 
-async def lock_scope(connection: AsyncConnection, scope: Scope) -> None:
+async def lock_scope(tx: Transaction, scope: Scope) -> None:
     """Let no other transaction write skills or their files in this scope until this one ends."""
     key = advisory_lock_key(
         "skills", scope.tenant, scope.agent_id, *([scope.user_id] if scope.user_id else [])
     )
-    await connection.execute(select(func.pg_advisory_xact_lock(key)))
+    await tx.execute(select(func.pg_advisory_xact_lock(key)))
 
 
-async def lock(connection: AsyncConnection, scope: Scope, name: str) -> Skill | None:
+async def lock(tx: Transaction, scope: Scope, name: str) -> Skill | None:
     """Lock and return the skill that exactly this scope has under a name, or None."""
     is_named = and_(exact_scope(skill_table, scope), skill_table.c.name == name)
-    rows = (await connection.execute(select(*READ_COLUMNS).where(is_named).with_for_update())).mappings()
+    rows = (await tx.execute(select(*READ_COLUMNS).where(is_named).with_for_update())).mappings()
     return next((Skill.from_row(row) for row in rows), None)
 
 
-async def find_visible(connection: AsyncConnection, scope: Scope, name: str) -> Skill | None:
+async def find_visible(tx: Transaction, scope: Scope, name: str) -> Skill | None:
     """Return what a scope sees under a name: the user's own before the agent's. Or None."""
     where = (visible_scope(skill_table, scope), skill_table.c.name == name)
     own_first = select(*READ_COLUMNS).where(*where).order_by(skill_table.c.user_id.nulls_last())
-    row = (await connection.execute(own_first.limit(1))).mappings().one_or_none()
+    row = (await tx.execute(own_first.limit(1))).mappings().one_or_none()
     return None if row is None else Skill.from_row(row)
 
 
 async def list_page(
-    connection: AsyncConnection, scope: Scope, limit: int, after: tuple[datetime, str] | None
+    tx: Transaction, scope: Scope, limit: int, after: tuple[datetime, str] | None
 ) -> list[Skill]:
     """Return what a scope sees, oldest first, from the position (created_at, id) `after` on."""
     conditions = [visible_scope(skill_table, scope)]
@@ -92,13 +92,13 @@ async def list_page(
         conditions.append(keyset_after(*keys))
     oldest_first = (skill_table.c.created_at, skill_table.c.id)
     statement = select(*READ_COLUMNS).where(*conditions).order_by(*oldest_first).limit(limit)
-    return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Skill.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
-async def list_of_scope(connection: AsyncConnection, scope: Scope) -> list[Skill]:
+async def list_of_scope(tx: Transaction, scope: Scope) -> list[Skill]:
     """Return the skills that exactly this scope has, by name."""
     statement = select(*READ_COLUMNS).where(exact_scope(skill_table, scope)).order_by(skill_table.c.name)
-    return [Skill.from_row(row) for row in (await connection.execute(statement)).mappings()]
+    return [Skill.from_row(row) for row in (await tx.execute(statement)).mappings()]
 
 
 _LIST = select(*READ_COLUMNS).where(
@@ -106,61 +106,57 @@ _LIST = select(*READ_COLUMNS).where(
 )
 
 
-async def list_by_ids(connection: AsyncConnection, tenant: str, ids: Sequence[str]) -> list[Skill]:
+async def list_by_ids(tx: Transaction, ids: Sequence[str]) -> list[Skill]:
     """Return the existing skills among `ids`, in no particular order."""
-    rows = await prepared.fetch(connection, _LIST, {"tenant": tenant, "ids": list(ids)})
+    rows = await tx.fetch(_LIST, {"tenant": tx.tenant, "ids": list(ids)})
     return [Skill.from_row(row) for row in rows]
 
 
-async def list_matching(
-    connection: AsyncConnection, scope: Scope, terms: Sequence[str], limit: int
-) -> list[Skill]:
+async def list_matching(tx: Transaction, scope: Scope, terms: Sequence[str], limit: int) -> list[Skill]:
     """Return skills in force that have any of the terms, best first."""
     if not terms:
         return []
     matches, rank = tsvector.matches_any(skill_table.c.search_terms, terms)
     statement = select(*READ_COLUMNS).where(in_force(scope), matches)
     best_first = statement.order_by(rank.desc(), skill_table.c.name).limit(limit)
-    return [Skill.from_row(row) for row in (await connection.execute(best_first)).mappings()]
+    return [Skill.from_row(row) for row in (await tx.execute(best_first)).mappings()]
 
 
-async def count_in_scope(connection: AsyncConnection, scope: Scope) -> int:
+async def count_in_scope(tx: Transaction, scope: Scope) -> int:
     """Return the number of skills that exactly this scope has."""
     statement = select(func.count()).select_from(skill_table).where(exact_scope(skill_table, scope))
-    return int(await connection.scalar(statement) or 0)
+    return int(await tx.scalar(statement) or 0)
 
 
 async def insert_new(
-    connection: AsyncConnection, scope: Scope, name: str, columns: Mapping[str, Any], search_text: str
+    tx: Transaction, scope: Scope, name: str, columns: Mapping[str, Any], search_text: str
 ) -> Skill | None:
     """Insert a skill and its first version, and return it; None if the name is taken."""
     new_columns = {"id": str(uuid_utils.uuid7()), "name": name, "version": _NEXT_VERSION}
     values = prepared.scope_values(scope) | new_columns | dict(columns) | _terms(search_text)
     statement = insert(skill_table).values(values).on_conflict_do_nothing().returning(*READ_COLUMNS)
-    row = (await connection.execute(statement)).mappings().one_or_none()
-    return None if row is None else await _with_version(connection, Skill.from_row(row))
+    row = (await tx.execute(statement)).mappings().one_or_none()
+    return None if row is None else await _with_version(tx, Skill.from_row(row))
 
 
-async def replace(
-    connection: AsyncConnection, skill: Skill, columns: Mapping[str, Any], search_text: str
-) -> Skill:
+async def replace(tx: Transaction, skill: Skill, columns: Mapping[str, Any], search_text: str) -> Skill:
     """Replace columns of a locked skill, and return it in its new version."""
     version = func.greatest(skill_table.c.version + 1, _NEXT_VERSION)
     values = {**columns, **_terms(search_text), "version": version, "updated_at": func.clock_timestamp()}
     is_row = (tenant_filter(skill_table, skill.tenant), skill_table.c.id == skill.id)
     statement = update(skill_table).where(*is_row).values(values).returning(*READ_COLUMNS)
-    replaced = Skill.from_row((await connection.execute(statement)).mappings().one())
-    return await _with_version(connection, replaced)
+    replaced = Skill.from_row((await tx.execute(statement)).mappings().one())
+    return await _with_version(tx, replaced)
 
 
 async def set_times(
-    connection: AsyncConnection, skill: Skill, created_at: datetime, last_used_at: datetime | None
+    tx: Transaction, skill: Skill, created_at: datetime, last_used_at: datetime | None
 ) -> Skill:
     """Give a locked skill the times of what it stands for, and return it."""
     is_row = (tenant_filter(skill_table, skill.tenant), skill_table.c.id == skill.id)
     values = {"created_at": created_at, "last_used_at": last_used_at}
     statement = update(skill_table).where(*is_row).values(values).returning(*READ_COLUMNS)
-    return Skill.from_row((await connection.execute(statement)).mappings().one())
+    return Skill.from_row((await tx.execute(statement)).mappings().one())
 
 
 def _terms(search_text: str) -> dict[str, Any]:
@@ -168,15 +164,15 @@ def _terms(search_text: str) -> dict[str, Any]:
     return {"search_terms": func.array_to_tsvector(terms)}
 
 
-async def _with_version(connection: AsyncConnection, skill: Skill) -> Skill:
+async def _with_version(tx: Transaction, skill: Skill) -> Skill:
     """Note the current version of a skill among its versions, and return the skill."""
     fields = skill.model_dump(include={*_VERSIONED}) | {"front_matter": skill.front_matter.to_json()}
     values = fields | {"tenant": skill.tenant, "skill_id": skill.id, "version": skill.version}
-    await connection.execute(insert(skill_version).values(values))
+    await tx.execute(insert(skill_version).values(values))
     return skill
 
 
-async def add_first_versions(connection: AsyncConnection, scope: Scope) -> None:
+async def add_first_versions(tx: Transaction, scope: Scope) -> None:
     """Note the current version of each skill of exactly this scope that has no version yet."""
     names = ("tenant", "skill_id", "version", *_VERSIONED)
     columns = [skill_table.c["id" if name == "skill_id" else name] for name in names]
@@ -185,10 +181,10 @@ async def add_first_versions(connection: AsyncConnection, scope: Scope) -> None:
     )
     without = ~exists(select(skill_version.c.skill_id).where(is_version))
     new_rows = select(*columns).where(exact_scope(skill_table, scope), without)
-    await connection.execute(insert(skill_version).from_select(names, new_rows))
+    await tx.execute(insert(skill_version).from_select(names, new_rows))
 
 
-async def prune_versions(connection: AsyncConnection, skill: Skill, kept: int) -> int:
+async def prune_versions(tx: Transaction, skill: Skill, kept: int) -> int:
     """Delete all but the newest versions of a skill, and return how many were deleted."""
     of_skill = _versions_of(skill)
     oldest_kept = (
@@ -200,18 +196,18 @@ async def prune_versions(connection: AsyncConnection, skill: Skill, kept: int) -
         .scalar_subquery()
     )
     statement = delete(skill_version).where(of_skill, skill_version.c.version < oldest_kept)
-    return (await connection.execute(statement)).rowcount
+    return (await tx.execute(statement)).rowcount
 
 
 async def list_versions(
-    connection: AsyncConnection, skill: Skill, limit: int, after: tuple[datetime, str] | None
+    tx: Transaction, skill: Skill, limit: int, after: tuple[datetime, str] | None
 ) -> list[SkillVersion]:
     """Return the versions of a skill, newest first, from the position (created_at, version) `after` on."""
     conditions = [_versions_of(skill)]
     if after is not None:
         conditions.append(skill_version.c.version < int(after[1]))
     statement = select(skill_version).where(*conditions).order_by(skill_version.c.version.desc())
-    rows = (await connection.execute(statement.limit(limit))).mappings()
+    rows = (await tx.execute(statement.limit(limit))).mappings()
     return [SkillVersion.from_row(row) for row in rows]
 
 
@@ -219,15 +215,13 @@ def _versions_of(skill: Skill) -> ColumnElement[bool]:
     return and_(tenant_filter(skill_version, skill.tenant), skill_version.c.skill_id == skill.id)
 
 
-async def lock_of(
-    connection: AsyncConnection, tenant: str, subject: Subject, ids: Sequence[str]
-) -> list[SearchableSkill]:
+async def lock_of(tx: Transaction, subject: Subject, ids: Sequence[str]) -> list[SearchableSkill]:
     """Lock and return the skills of users or agents, in the order of their ids."""
     columns = skill_table.c
-    where = (tenant_filter(skill_table, tenant), is_any_of(columns[_OWNER_COLUMNS[subject]], ids))
+    where = (tenant_filter(skill_table, tx.tenant), is_any_of(columns[_OWNER_COLUMNS[subject]], ids))
     description = columns.front_matter["description"].astext
     statement = select(columns.id, columns.name, columns.summary, description).where(*where)
-    rows = await connection.execute(statement.order_by(columns.id).with_for_update())
+    rows = await tx.execute(statement.order_by(columns.id).with_for_update())
     return [SearchableSkill(*row) for row in rows]
 
 
@@ -244,7 +238,7 @@ _LOCK_VERSIONS = text(
 
 
 async def lock_existing(
-    connection: AsyncConnection, tenant: str, ids: Collection[str], others: Collection[str] = ()
+    tx: Transaction, ids: Collection[str], others: Collection[str] = ()
 ) -> dict[str, int]:
     """Lock skills against deletion; return their versions, and those of `others`, by id.
 
@@ -252,28 +246,28 @@ async def lock_existing(
     """
     if not ids and not others:
         return {}
-    values = {"tenant": tenant, "ids": list(ids), "others": list(others)}
-    rows = await prepared.fetch(connection, _LOCK_VERSIONS, values)
+    values = {"tenant": tx.tenant, "ids": list(ids), "others": list(others)}
+    rows = await tx.fetch(_LOCK_VERSIONS, values)
     return {row["id"]: row["version"] for row in rows}
 
 
-async def versions(connection: AsyncConnection, tenant: str, record_ids: Sequence[str]) -> dict[str, int]:
+async def versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
     """Return the version of each of these skills that exists, by id."""
     columns = skill_table.c
-    where = (tenant_filter(skill_table, tenant), is_any_of(columns.id, record_ids))
-    rows = await connection.execute(select(columns.id, columns.version).where(*where))
+    where = (tenant_filter(skill_table, tx.tenant), is_any_of(columns.id, record_ids))
+    rows = await tx.execute(select(columns.id, columns.version).where(*where))
     return {row.id: row.version for row in rows}
 
 
-async def page_versions(connection: AsyncConnection, tenant: str, after: str, limit: int) -> dict[str, int]:
+async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
     """Return one page of a tenant's skills, ordered by id, as id → version."""
     columns = skill_table.c
-    where = (tenant_filter(skill_table, tenant), columns.id > after)
+    where = (tenant_filter(skill_table, tx.tenant), columns.id > after)
     statement = select(columns.id, columns.version).where(*where).order_by(columns.id).limit(limit)
-    return {row.id: row.version for row in await connection.execute(statement)}
+    return {row.id: row.version for row in await tx.execute(statement)}
 
 
-async def count(connection: AsyncConnection, tenant: str) -> int:
+async def count(tx: Transaction) -> int:
     """Return the number of a tenant's skills."""
-    where = tenant_filter(skill_table, tenant)
-    return int(await connection.scalar(select(func.count()).select_from(skill_table).where(where)) or 0)
+    where = tenant_filter(skill_table, tx.tenant)
+    return int(await tx.scalar(select(func.count()).select_from(skill_table).where(where)) or 0)

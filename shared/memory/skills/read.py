@@ -20,20 +20,20 @@ async def load(
     no such skill.
     """
     check_name(name)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        skill = await queries.find_visible(connection, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        skill = await queries.find_visible(tx, scope, name)
         if skill is None:
             raise _missing(name)
         if Action.WRITE.value in caller.rights:
-            await use_queries.note_use(connection, scope.tenant, [skill.id], session_id, UsedBy.CALLER)
+            await use_queries.note_use(tx, [skill.id], session_id, UsedBy.CALLER)
     return skill
 
 
 async def find(resources: Resources, scope: Scope, name: str) -> Skill:
     """Return what a scope has under a name, and note no use. Raises errors.NotFound if there is none."""
     check_name(name)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        skill = await queries.find_visible(connection, scope, name)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        skill = await queries.find_visible(tx, scope, name)
     if skill is None:
         raise _missing(name)
     return skill
@@ -43,14 +43,14 @@ async def list_skills(
     resources: Resources, scope: Scope, limit: int, after: tuple[datetime, str] | None
 ) -> list[Skill]:
     """Return what a scope sees, oldest first, from the position (created_at, id) `after` on."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_page(connection, scope, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_page(tx, scope, limit, after)
 
 
 async def list_in_force(resources: Resources, scope: Scope) -> list[CatalogueEntry]:
     """Return the skills that a scope goes by, in the order of their names. A user's own hides the agent's."""
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await hit_queries.list_catalogue(connection, scope)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await hit_queries.list_catalogue(tx, scope)
 
 
 async def list_versions(
@@ -60,16 +60,16 @@ async def list_versions(
     if after is not None and not after[1].isdecimal():
         raise errors.Invalid("cursor", "is not one that a list has returned")
     skill = await find(resources, scope, name)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_versions(connection, skill, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_versions(tx, skill, limit, after)
 
 
 async def read_file(resources: Resources, scope: Scope, name: str, path: str) -> bytes:
     """Return the bytes of a file of a skill. Raises errors.NotFound if it has none of this path."""
     skill = await find(resources, scope, name)
     digests = [file.sha256 for file in skill.files if file.path == path]
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        contents = await file_queries.read(connection, skill.scope, digests)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        contents = await file_queries.read(tx, skill.scope, digests)
     if not contents:
         raise errors.NotFound(f"skill '{name}' has no such file")
     return next(iter(contents.values()))

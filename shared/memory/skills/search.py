@@ -45,8 +45,8 @@ async def search(
     """
 
     async def read_rows(terms: Sequence[str], max_rows: int) -> list[SearchableSkill]:
-        async with resources.postgres.for_tenant(scope.tenant) as connection:
-            rows = await queries.list_matching(connection, scope, terms, max_rows)
+        async with resources.postgres.for_tenant(scope.tenant) as tx:
+            rows = await queries.list_matching(tx, scope, terms, max_rows)
         return [skill.searchable for skill in rows]
 
     async def read_hits(found: IndexHits) -> tuple[list[_Scored], int]:
@@ -72,14 +72,14 @@ async def search(
 
 
 async def _read_hits(resources: Resources, scope: Scope, found: IndexHits) -> list[CatalogueEntry]:
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await hit_queries.list_hits(connection, scope, [hit.record_id for hit in found.hits])
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await hit_queries.list_hits(tx, scope, [hit.record_id for hit in found.hits])
 
 
 async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> dict[str, Skill]:
     """Return the skills among `ids` that still exist, whole and by id."""
     if not ids:
         return {}
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        rows = await queries.list_by_ids(connection, scope.tenant, ids)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        rows = await queries.list_by_ids(tx, ids)
     return {skill.id: skill for skill in rows}

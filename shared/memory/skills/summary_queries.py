@@ -1,36 +1,36 @@
 """Every statement on the summaries that skills came without. None commits the caller's transaction."""
 
 from sqlalchemy import ColumnElement, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.skills.skill import Skill, SummaryOrigin
 from shared.memory.skills.table import READ_COLUMNS
 from shared.memory.skills.table import skill as skill_table
 
 
-async def find(connection: AsyncConnection, tenant: str, skill_id: str) -> Skill | None:
+async def find(tx: Transaction, skill_id: str) -> Skill | None:
     """Return the skill of this id if nobody has given it a summary. Or None."""
-    where = (tenant_filter(skill_table, tenant), skill_table.c.id == skill_id, _is_missing())
-    row = (await connection.execute(select(*READ_COLUMNS).where(*where))).mappings().one_or_none()
+    where = (tenant_filter(skill_table, tx.tenant), skill_table.c.id == skill_id, _is_missing())
+    row = (await tx.execute(select(*READ_COLUMNS).where(*where))).mappings().one_or_none()
     return None if row is None else Skill.from_row(row)
 
 
-async def list_missing(connection: AsyncConnection, tenant: str, limit: int) -> dict[str, int]:
+async def list_missing(tx: Transaction, limit: int) -> dict[str, int]:
     """Return skills of a tenant whose summary is still to be written, as id → version."""
     columns = skill_table.c
     is_untried = columns.unsummarised_version.is_distinct_from(columns.version)
-    where = (tenant_filter(skill_table, tenant), _is_missing(), is_untried)
+    where = (tenant_filter(skill_table, tx.tenant), _is_missing(), is_untried)
     statement = select(columns.id, columns.version).where(*where).order_by(columns.id).limit(limit)
-    return {row.id: row.version for row in await connection.execute(statement)}
+    return {row.id: row.version for row in await tx.execute(statement)}
 
 
 def _is_missing() -> ColumnElement[bool]:
     return skill_table.c.summary_origin == SummaryOrigin.CONTENT.value
 
 
-async def note_unsummarised(connection: AsyncConnection, tenant: str, skill_id: str, version: int) -> None:
+async def note_unsummarised(tx: Transaction, skill_id: str, version: int) -> None:
     """Note that no model could write a summary of a skill in this version, if it is still in it."""
     columns = skill_table.c
-    where = (tenant_filter(skill_table, tenant), columns.id == skill_id, columns.version == version)
-    await connection.execute(update(skill_table).where(*where).values(unsummarised_version=version))
+    where = (tenant_filter(skill_table, tx.tenant), columns.id == skill_id, columns.version == version)
+    await tx.execute(update(skill_table).where(*where).values(unsummarised_version=version))

@@ -16,8 +16,8 @@ async def export(resources: Resources, scope: Scope, name: str) -> bytes:
     """Return the archive of what a scope has under a name. Raises errors.NotFound if there is none."""
     skill = await read.find(resources, scope, name)
     digests = {file.sha256 for file in skill.files}
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        contents = await file_queries.read(connection, skill.scope, digests)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        contents = await file_queries.read(tx, skill.scope, digests)
     if digests - contents.keys():
         raise errors.Busy("the skill is being written: try again")
     return await asyncio.to_thread(skill_zip.pack, skill, contents)
@@ -31,17 +31,14 @@ async def import_zip(resources: Resources, scope: Scope, raw: bytes) -> list[Jso
     """
     unpacked = await asyncio.to_thread(skill_zip.unpack, raw)
     stored: list[Skill] = []
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await queries.lock_scope(connection, scope)
+    async with resources.transaction(scope.tenant) as tx:
+        await queries.lock_scope(tx, scope)
         for item in sorted(unpacked, key=lambda skill: skill.name):
-            await file_queries.add(connection, scope, item.contents)
+            await file_queries.add(tx, scope, item.contents)
             stored.append(
-                await write.store(
-                    connection, resources.settings, scope, item.name, item.draft, SkillOrigin.IMPORT
-                )
+                await write.store(tx, resources.settings, scope, item.name, item.draft, SkillOrigin.IMPORT)
             )
-        jobs = await write.enqueue(connection, resources.settings, stored)
-    await write.write_through(resources, stored, jobs)
+        await write.index(tx, resources.settings, stored)
     warnings = {item.name: item.warnings for item in unpacked}
     return [
         {

@@ -5,10 +5,9 @@ from datetime import timedelta
 from enum import StrEnum
 
 from sqlalchemy import ARRAY, ColumnElement, Interval, Text, bindparam, delete, func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra import prepared
 from shared.infra.postgres import is_any_of, tenant_filter
+from shared.infra.transaction import Transaction
 from shared.memory.skills.table import skill_use
 
 _SAME_USE = timedelta(minutes=1)
@@ -42,37 +41,31 @@ _NOTE = text(
 ).bindparams(bindparam("ids", type_=ARRAY(Text)), bindparam("same_use", _SAME_USE, type_=Interval))
 
 
-async def note_use(
-    connection: AsyncConnection, tenant: str, ids: Collection[str], session_id: str | None, used_by: UsedBy
-) -> None:
+async def note_use(tx: Transaction, ids: Collection[str], session_id: str | None, used_by: UsedBy) -> None:
     """Note that skills are used now, those of them that still exist.
 
     Whoever is writing a skill meanwhile is not waited for: then the time of its last use stays.
     """
     if ids:
         who = {"session_id": session_id, "used_by": str(used_by)}
-        await prepared.fetch(connection, _NOTE, {"tenant": tenant, "ids": list(ids), **who})
+        await tx.fetch(_NOTE, {"tenant": tx.tenant, "ids": list(ids), **who})
 
 
-async def count_uses(
-    connection: AsyncConnection, tenant: str, ids: Collection[str], age: timedelta
-) -> dict[str, int]:
+async def count_uses(tx: Transaction, ids: Collection[str], age: timedelta) -> dict[str, int]:
     """Return how often skills were used within `age`, by id, without those that were not."""
     columns = skill_use.c
-    where = (tenant_filter(skill_use, tenant), is_any_of(columns.skill_id, ids), _is_recent(age))
+    where = (tenant_filter(skill_use, tx.tenant), is_any_of(columns.skill_id, ids), _is_recent(age))
     statement = select(columns.skill_id, func.count().label("uses")).where(*where).group_by(columns.skill_id)
-    return {row.skill_id: row.uses for row in await connection.execute(statement)}
+    return {row.skill_id: row.uses for row in await tx.execute(statement)}
 
 
-async def list_sessions(
-    connection: AsyncConnection, tenant: str, ids: Collection[str], age: timedelta
-) -> dict[str, set[str]]:
+async def list_sessions(tx: Transaction, ids: Collection[str], age: timedelta) -> dict[str, set[str]]:
     """Return the sessions in which skills were used within `age`, by id."""
     columns = skill_use.c
-    where = (tenant_filter(skill_use, tenant), is_any_of(columns.skill_id, ids), _is_recent(age))
+    where = (tenant_filter(skill_use, tx.tenant), is_any_of(columns.skill_id, ids), _is_recent(age))
     statement = select(columns.skill_id, columns.session_id).where(*where, columns.session_id.is_not(None))
     sessions: dict[str, set[str]] = {}
-    for row in await connection.execute(statement):
+    for row in await tx.execute(statement):
         sessions.setdefault(row.skill_id, set()).add(row.session_id)
     return sessions
 
@@ -81,7 +74,7 @@ def _is_recent(age: timedelta) -> ColumnElement[bool]:
     return skill_use.c.created_at > func.now() - age
 
 
-async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+async def expire(tx: Transaction, age: timedelta) -> int:
     """Delete uses longer ago than `age`, and return how many. The last use of each skill stays noted."""
-    where = (tenant_filter(skill_use, tenant), skill_use.c.created_at < func.now() - age)
-    return (await connection.execute(delete(skill_use).where(*where))).rowcount
+    where = (tenant_filter(skill_use, tx.tenant), skill_use.c.created_at < func.now() - age)
+    return (await tx.execute(delete(skill_use).where(*where))).rowcount

@@ -3,17 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors, versions
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
 from shared.foundation.stages import SUMMARIZE_SKILL, Pipeline, RecordKind
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra import language_model
-from shared.jobs import index_jobs
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
-from shared.jobs.job import Job
 from shared.memory.skills import file_queries, index_document, queries
 from shared.memory.skills.skill import (
     FrontMatter,
@@ -28,7 +25,7 @@ from shared.memory.skills.skill import (
 )
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 _MAX_ATTEMPTS = 5
 
@@ -43,18 +40,15 @@ async def put(
     """
     check_name(name)
     checked = draft.validated()
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        await queries.lock_scope(connection, scope)
-        skill = await store(
-            connection, resources.settings, scope, name, checked, SkillOrigin.CALLER, expected
-        )
-        jobs = await enqueue(connection, resources.settings, [skill])
-    await write_through(resources, [skill], jobs)
+    async with resources.transaction(scope.tenant) as tx:
+        await queries.lock_scope(tx, scope)
+        skill = await store(tx, resources.settings, scope, name, checked, SkillOrigin.CALLER, expected)
+        await index(tx, resources.settings, [skill])
     return skill
 
 
 async def store(
-    connection: AsyncConnection,
+    tx: Transaction,
     settings: Settings,
     scope: Scope,
     name: str,
@@ -64,38 +58,38 @@ async def store(
 ) -> Skill:
     """Store a validated draft in a scope whose skills are locked, and return the skill. Raises as `put`."""
     for _ in range(_MAX_ATTEMPTS):
-        before = await queries.lock(connection, scope, name)
+        before = await queries.lock(tx, scope, name)
         versions.check(f"skill '{name}'", before.version if before else ABSENT, expected)
         columns = _columns(draft, before, origin)
         text = SearchableSkill("", name, columns["summary"], columns["front_matter"].get("description")).text
         if before is not None:
-            return await _replace(connection, settings, before, columns, text)
-        await _require_room(connection, settings, scope)
-        if (created := await queries.insert_new(connection, scope, name, columns, text)) is not None:
+            return await _replace(tx, settings, before, columns, text)
+        await _require_room(tx, settings, scope)
+        if (created := await queries.insert_new(tx, scope, name, columns, text)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this name")
 
 
-async def give_summary(connection: AsyncConnection, settings: Settings, skill: Skill, summary: str) -> Skill:
+async def give_summary(tx: Transaction, settings: Settings, skill: Skill, summary: str) -> Skill:
     """Give a locked skill the summary that a model wrote, as a new version, and return the skill."""
     text = skill.model_copy(update={"summary": summary}).searchable.text
     columns = {"summary": check_summary(summary), "summary_origin": SummaryOrigin.MODEL}
-    return await _replace(connection, settings, skill, columns, text)
+    return await _replace(tx, settings, skill, columns, text)
 
 
 async def _replace(
-    connection: AsyncConnection, settings: Settings, before: Skill, columns: Mapping[str, Any], text: str
+    tx: Transaction, settings: Settings, before: Skill, columns: Mapping[str, Any], text: str
 ) -> Skill:
-    skill = await queries.replace(connection, before, columns, text)
+    skill = await queries.replace(tx, before, columns, text)
     # Stored contexts repeat the text that was replaced.
-    await idempotency_queries.erase_responses(connection, skill.tenant, [skill.id])
-    if await queries.prune_versions(connection, skill, settings.skill_max_versions):
-        await file_queries.delete_unused(connection, skill.scope)
+    await idempotency_queries.erase_responses(tx, [skill.id])
+    if await queries.prune_versions(tx, skill, settings.skill_max_versions):
+        await file_queries.delete_unused(tx, skill.scope)
     return skill
 
 
-async def _require_room(connection: AsyncConnection, settings: Settings, scope: Scope) -> None:
-    if await queries.count_in_scope(connection, scope) >= settings.skill_max_per_scope:
+async def _require_room(tx: Transaction, settings: Settings, scope: Scope) -> None:
+    if await queries.count_in_scope(tx, scope) >= settings.skill_max_per_scope:
         raise errors.LimitReached(
             f"there are {settings.skill_max_per_scope} skills, and no more may be added"
         )
@@ -135,31 +129,16 @@ def _summary(draft: SkillDraft, before: Skill | None) -> tuple[str, SummaryOrigi
     return beginning_of(draft.content), SummaryOrigin.CONTENT
 
 
-async def enqueue(
-    connection: AsyncConnection,
-    settings: Settings,
-    skills: Sequence[Skill],
-    *,
-    delay: float = WRITE_THROUGH_SECONDS,
-) -> list[Job]:
-    """Enqueue the jobs of written skills of one tenant, and return those for the index.
+async def index(tx: RecordTransaction, settings: Settings, skills: Sequence[Skill]) -> None:
+    """Let written skills be found after the commit, and be summarised if they came without a summary.
 
-    A skill that came without a summary is enqueued for one, if there is a model. A claim on the job of an
-    earlier version becomes invalid.
+    A claim on the job of an earlier version becomes invalid. Without a model there is no summary.
     """
     if not skills:
-        return []
-    tenant, new_versions = skills[0].tenant, {skill.id: skill.version for skill in skills}
+        return
     without = {skill.id: skill.version for skill in skills if skill.summary_origin is SummaryOrigin.CONTENT}
-    given = [skill_id for skill_id in new_versions if skill_id not in without]
-    await job_queries.cancel(connection, tenant, RecordKind.SKILL, given, Pipeline.SKILL_SUMMARY)
+    given = [skill.id for skill in skills if skill.id not in without]
+    await job_queries.cancel(tx, RecordKind.SKILL, given, Pipeline.SKILL_SUMMARY)
     if language_model.is_configured(settings):
-        await job_queries.enqueue(connection, tenant, RecordKind.SKILL, SUMMARIZE_SKILL, without)
-    return await index_jobs.enqueue_index_jobs(
-        connection, tenant, RecordKind.SKILL, new_versions, delay=delay
-    )
-
-
-async def write_through(resources: Resources, skills: Sequence[Skill], jobs: Sequence[Job]) -> None:
-    """Write the keyword points of skills whose index jobs are committed."""
-    await resources.index_writer.write_through([index_document.document(skill) for skill in skills], jobs)
+        await job_queries.enqueue(tx, tx.tenant, RecordKind.SKILL, SUMMARIZE_SKILL, without)
+    await tx.index([index_document.document(skill) for skill in skills])

@@ -15,13 +15,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.sessions import namespace_queries
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.infra import redis as redis_client
 from shared.infra.postgres import Postgres
+from shared.infra.transaction import Transaction
 from shared.memory.working import keys, queries
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 from shared.memory.working.working_memory import WorkingMemory
@@ -32,7 +31,7 @@ from shared.platform.resources import Resources
 RETRY_AFTER_SECONDS = 60.0
 """When what is left in a namespace has usually been deleted."""
 _Entry = TypeVar("_Entry", WorkingEntry, WorkingEntryInfo)
-Check = Callable[[AsyncConnection], Awaitable[None]]
+Check = Callable[[Transaction], Awaitable[None]]
 """Raises in a transaction if a write is not allowed; else nobody can delete the namespace until it ends."""
 
 
@@ -57,8 +56,8 @@ async def require_readable(postgres: Postgres, caller: Caller, path: str) -> Non
     """
     namespace = keys.namespace_of(keys.parse_view(path).base)
     missing = f"working memory holds no live entry '{path}'"
-    async with postgres.for_tenant(caller.tenant) as connection:
-        owner = await namespace_queries.owner_of(connection, caller.tenant, namespace)
+    async with postgres.for_tenant(caller.tenant) as tx:
+        owner = await namespace_queries.owner_of(tx, namespace)
     if owner.is_deleted:
         raise errors.NotFound(missing)
     rights.require(caller, _area_of(owner), Action.READ, owner, missing)
@@ -73,8 +72,8 @@ def check_writable(caller: Caller, path: str) -> Check:
     namespace = keys.namespace_of(path)
     missing = f"working memory has no '{path}' that this key may write"
 
-    async def check(connection: AsyncConnection) -> None:
-        owner = await namespace_queries.owner_of(connection, caller.tenant, namespace, for_share=True)
+    async def check(tx: Transaction) -> None:
+        owner = await namespace_queries.owner_of(tx, namespace, for_share=True)
         if owner.is_deleted and rights.is_unbound(caller):
             raise errors.Busy(f"what is left in '{namespace}' is about to be deleted", RETRY_AFTER_SECONDS)
         if owner.agent_id is None and not rights.allows(caller, _area_of(owner), Action.WRITE, owner):
@@ -114,8 +113,8 @@ async def visible_namespaces(postgres: Postgres, caller: Caller, paths: Iterable
     namespaces = sorted({keys.namespace_of(path) for path in paths})
     if not namespaces:
         return set()
-    async with postgres.for_tenant(caller.tenant) as connection:
-        owners = await namespace_queries.owners_of(connection, caller.tenant, namespaces)
+    async with postgres.for_tenant(caller.tenant) as tx:
+        owners = await namespace_queries.owners_of(tx, namespaces)
     return {name for name, owner in owners.items() if _is_visible(caller, owner)}
 
 

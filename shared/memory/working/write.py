@@ -83,14 +83,14 @@ async def append(
     jobs = await _enqueue_index_jobs(resources, working_memory, [path], check)
     request_id = "" if key is None else key.request_id
     async with (
-        resources.postgres.for_tenant(tenant) as connection,
-        idempotent(connection, tenant, key) as request,
+        resources.postgres.for_tenant(tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         with redis_client.failures_as_unavailable():
             if request.stored is not None:
                 entry = await queries.get(working_memory, path, full=True)
             else:
-                await check(connection)
+                await check(tx)
                 fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "expected": expected}
                 entry = await queries.append(working_memory, path, text, request_id=request_id, **fields)
                 record_id = index_document.record_id_of(path)
@@ -156,11 +156,11 @@ async def _erase_responses(resources: Resources, tenant: str, paths: Sequence[st
     """Erase the stored contexts that name deleted entries, also one that was being stored meanwhile."""
     if not paths:
         return
-    async with resources.postgres.for_tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as tx:
         namespaces = {keys.namespace_of(path) for path in paths}
-        await namespace_queries.lock_entry_names(connection, tenant, namespaces, shared=False)
+        await namespace_queries.lock_entry_names(tx, namespaces, shared=False)
         record_ids = [index_document.record_id_of(path) for path in paths]
-        await idempotency_queries.erase_responses(connection, tenant, record_ids)
+        await idempotency_queries.erase_responses(tx, record_ids)
 
 
 @asynccontextmanager
@@ -186,11 +186,11 @@ async def _enqueue_index_jobs(
     with redis_client.failures_as_unavailable():
         version = await queries.read_time(working_memory)
     versions = {index_document.record_id_of(path): version for path in paths}
-    async with resources.postgres.for_tenant(working_memory.tenant) as connection:
+    async with resources.postgres.for_tenant(working_memory.tenant) as tx:
         if check is not None:
-            await check(connection)
+            await check(tx)
         if is_deletion:  # stored contexts name the entries that they listed
-            await idempotency_queries.erase_responses(connection, working_memory.tenant, list(versions))
+            await idempotency_queries.erase_responses(tx, list(versions))
         return await index_jobs.enqueue_index_jobs(
-            connection, working_memory.tenant, RecordKind.WORKING, versions, delay=WRITE_THROUGH_SECONDS
+            tx, working_memory.tenant, RecordKind.WORKING, versions, delay=WRITE_THROUGH_SECONDS
         )

@@ -10,10 +10,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
+from shared.infra.transaction import Transaction
 from shared.platform.agents import queries
 from shared.platform.agents.agent import Agent, IdentityProof
 from shared.platform.auth import rights
@@ -26,8 +25,8 @@ _PURPOSE = b"loci agent identity 1\n"
 async def get(resources: Resources, caller: Caller, agent_id: str) -> Agent:
     """Return an agent's profile. Raise errors.NotFound when nothing was ever written to it."""
     scope = agent_scope(caller, agent_id, Action.READ)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        profile = await queries.get(connection, scope.tenant, scope.agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        profile = await queries.get(tx, scope.agent_id)
     if profile is None:
         raise errors.NotFound(f"agent not found: {agent_id}")
     return profile
@@ -45,15 +44,15 @@ async def upsert(
     Raise errors.Conflict when the agent has another identity already.
     """
     scope = agent_scope(caller, agent_id, Action.WRITE)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        profile = await queries.lock(connection, scope.tenant, scope.agent_id)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        profile = await queries.lock(tx, scope.agent_id)
         columns = {**changes, **_identity_columns(profile, proof)}
-        return await queries.update_profile(connection, profile, columns) if columns else profile
+        return await queries.update_profile(tx, profile, columns) if columns else profile
 
 
-async def reason_not_to_mine(connection: AsyncConnection, scope: Scope) -> str | None:
+async def reason_not_to_mine(tx: Transaction, scope: Scope) -> str | None:
     """Return why no facts are mined out of the conversations of a scope, or None if they are."""
-    profile = await queries.get(connection, scope.tenant, scope.agent_id)
+    profile = await queries.get(tx, scope.agent_id)
     if profile is not None and not profile.mine_facts:
         return f"the profile of agent '{scope.agent_id}' switches mining off"
     if scope.user_id is None and (profile is None or not profile.mine_common):

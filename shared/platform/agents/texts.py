@@ -21,13 +21,13 @@ async def push(
     """Add a validated text and return it as JSON."""
     scope = agent_scope(caller, agent_id, Action.WRITE)
     async with (
-        resources.postgres.for_tenant(scope.tenant) as connection,
-        idempotent(connection, scope.tenant, key) as request,
+        resources.postgres.for_tenant(scope.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         if request.stored is not None:
             return dict(request.stored)
-        profile = await queries.lock(connection, scope.tenant, scope.agent_id)
-        (text,) = await queries.add_texts(connection, profile, [draft])
+        profile = await queries.lock(tx, scope.agent_id)
+        (text,) = await queries.add_texts(tx, profile, [draft])
         response = text.model_dump(mode="json")
         await request.store(response, record_ids=[text.id])
     return response
@@ -38,19 +38,19 @@ async def replace(
 ) -> list[AgentText]:
     """Replace all texts of an agent by validated ones, and return these."""
     scope = agent_scope(caller, agent_id, Action.WRITE)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        profile = await queries.lock(connection, scope.tenant, scope.agent_id)
-        deleted_ids = await queries.remove_texts(connection, scope.tenant, scope.agent_id)
-        await idempotency_queries.erase_responses(connection, scope.tenant, deleted_ids)
-        return await queries.add_texts(connection, profile, drafts)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        profile = await queries.lock(tx, scope.agent_id)
+        deleted_ids = await queries.remove_texts(tx, scope.agent_id)
+        await idempotency_queries.erase_responses(tx, deleted_ids)
+        return await queries.add_texts(tx, profile, drafts)
 
 
 async def remove(resources: Resources, caller: Caller, agent_id: str, text_id: str | None = None) -> int:
     """Delete one text, or all of them, and return how many were deleted."""
     scope = agent_scope(caller, agent_id, Action.WRITE)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        deleted_ids = await queries.remove_texts(connection, scope.tenant, scope.agent_id, text_id)
-        await idempotency_queries.erase_responses(connection, scope.tenant, deleted_ids)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        deleted_ids = await queries.remove_texts(tx, scope.agent_id, text_id)
+        await idempotency_queries.erase_responses(tx, deleted_ids)
     return len(deleted_ids)
 
 
@@ -59,15 +59,15 @@ async def page(
 ) -> list[AgentText]:
     """Return texts in the order they were added; `after` is (created_at, id) of the last text seen."""
     scope = agent_scope(caller, agent_id, Action.READ)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        return await queries.list_texts(connection, scope.tenant, scope.agent_id, limit, after)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        return await queries.list_texts(tx, scope.agent_id, limit, after)
 
 
 async def get(resources: Resources, caller: Caller, agent_id: str, text_id: str) -> AgentText:
     """Return one text. Raise errors.NotFound when the agent has no text of this id."""
     scope = agent_scope(caller, agent_id, Action.READ)
-    async with resources.postgres.for_tenant(scope.tenant) as connection:
-        text = await queries.get_text(connection, scope.tenant, scope.agent_id, text_id)
+    async with resources.postgres.for_tenant(scope.tenant) as tx:
+        text = await queries.get_text(tx, scope.agent_id, text_id)
     if text is None:
         raise errors.NotFound(f"text not found: {text_id}")
     return text

@@ -50,9 +50,9 @@ async def issue(
     key_id, secret = new_record_id(), secrets.token_urlsafe(32)
     limits = {"agent_id": agent_id, "user_id": user_id, "namespace": namespace, "expires_at": expires_at}
     row = {"id": key_id, "tenant": tenant, "digest": _digest(secret), "rights": list(rights)}
-    async with postgres.for_tenant(tenant) as connection:
-        await queries.add_tenant(connection, tenant)
-        await queries.add_key(connection, row | limits)
+    async with postgres.for_tenant(tenant) as tx:
+        await queries.add_tenant(tx, tenant)
+        await queries.add_key(tx, row | limits)
     return f"loci_{key_id}_{secret}"
 
 
@@ -62,8 +62,8 @@ async def authenticate(postgres: Postgres, key: str) -> Caller:
     Raise errors.Unauthenticated for every key that is not valid now.
     """
     key_id, secret = _parse_key(key)
-    async with postgres.autocommit() as connection:
-        row = await queries.find_key(connection, key_id)
+    async with postgres.autocommit() as tx:
+        row = await queries.find_key(tx, key_id)
     if row is None or not hmac.compare_digest(row["digest"], _digest(secret)) or not _is_valid(row):
         raise errors.Unauthenticated("the key is unknown, expired or revoked")
     rights = frozenset(cast("list[Right]", row["rights"]))
@@ -74,30 +74,30 @@ async def list_keys(postgres: Postgres, tenant: str | None) -> list[RowMapping]:
     """Return the keys of a tenant, or of all tenants, oldest first within each, without their digests."""
     keys: list[RowMapping] = []
     for name in [tenant] if tenant else await _list_tenants(postgres):
-        async with postgres.for_tenant(name) as connection:
-            keys += await queries.list_keys(connection, name)
+        async with postgres.for_tenant(name) as tx:
+            keys += await queries.list_keys(tx, name)
     return keys
 
 
 async def _list_tenants(postgres: Postgres) -> list[str]:
-    async with postgres.across_tenants() as connection:
-        return await queries.list_tenants(connection)
+    async with postgres.across_tenants() as tx:
+        return await queries.list_tenants(tx)
 
 
 async def revoke(postgres: Postgres, key_id: str) -> bool:
     """Revoke a key of any tenant from now on, and return whether there was a valid key to revoke."""
-    async with postgres.across_tenants() as connection:
-        row = await queries.find_key(connection, key_id)
+    async with postgres.across_tenants() as tx:
+        row = await queries.find_key(tx, key_id)
     if row is None:
         return False
-    async with postgres.for_tenant(row["tenant"]) as connection:
-        return await queries.revoke(connection, row["tenant"], key_id)
+    async with postgres.for_tenant(row["tenant"]) as tx:
+        return await queries.revoke(tx, row["tenant"], key_id)
 
 
 async def ensure_tenant(postgres: Postgres, tenant: str) -> None:
     """Create a tenant unless it exists. It has no key yet, but the command line can import into it."""
-    async with postgres.for_tenant(tenant) as connection:
-        await queries.add_tenant(connection, tenant)
+    async with postgres.for_tenant(tenant) as tx:
+        await queries.add_tenant(tx, tenant)
 
 
 def _parse_key(key: str) -> tuple[str, str]:

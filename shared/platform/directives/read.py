@@ -11,14 +11,14 @@ from shared.platform.resources import Resources
 
 async def list_directives(resources: Resources, caller: Caller) -> list[Directive]:
     """Return all directives that apply to the caller's tenant now, by name."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return [await resolve(connection, resources.settings, caller.tenant, name) for name in files.names()]
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return [await resolve(tx, resources.settings, name) for name in files.names()]
 
 
 async def read_directive(resources: Resources, caller: Caller, name: str) -> Directive:
     """Return the directive that applies now. Raise errors.NotFound for an unknown name."""
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await resolve(connection, resources.settings, caller.tenant, name)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await resolve(tx, resources.settings, name)
 
 
 async def list_versions(
@@ -29,5 +29,5 @@ async def list_versions(
     `after` begins with `created_at` of the last version seen. Raise errors.NotFound for an unknown name.
     """
     files.check_name(name)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await queries.page(connection, caller.tenant, name, limit, after)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await queries.page(tx, name, limit, after)

@@ -8,6 +8,6 @@ async def note(postgres: Postgres, tenant: str, key: IdempotencyKey | None) -> N
     """Note the use of a key. Raise errors.Conflict if it was used with another body."""
     if key is None:
         return
-    async with postgres.for_tenant(tenant) as connection, idempotent(connection, tenant, key) as request:
+    async with postgres.for_tenant(tenant) as tx, idempotent(tx, key) as request:
         if request.stored is None:
             await request.store({})

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
+from shared.infra.transaction import Transaction
 from shared.platform.idempotency import queries
 
 
@@ -53,13 +52,11 @@ class IdempotentRequest:
     `stored` is the response of an earlier request with the same key, or None if there was none.
     """
 
-    def __init__(
-        self, connection: AsyncConnection, tenant: str, key: IdempotencyKey | None, stored: Any | None
-    ) -> None:
+    def __init__(self, tx: Transaction, key: IdempotencyKey | None, stored: Any | None) -> None:
         self.stored = stored
         self.has_response = stored is not None
-        self._connection = connection
-        self._tenant = tenant
+        self._connection = tx
+        self._tenant = tx.tenant
         self._key = key
 
     async def store(
@@ -90,22 +87,20 @@ class IdempotentRequest:
 
 
 @asynccontextmanager
-async def idempotent(
-    connection: AsyncConnection, tenant: str, key: IdempotencyKey | None
-) -> AsyncIterator[IdempotentRequest]:
+async def idempotent(tx: Transaction, key: IdempotencyKey | None) -> AsyncIterator[IdempotentRequest]:
     """Run a block for a request once.
 
     The block must end with a response, stored before or within it, or with an exception; otherwise
     RuntimeError is raised. A request without a key is always executed. It must store its response all
     the same, so that a route that forgets to is noticed without a key, too.
     """
-    request = IdempotentRequest(connection, tenant, key, await find_stored(connection, tenant, key))
+    request = IdempotentRequest(tx, key, await find_stored(tx, key))
     yield request
     if not request.has_response:
         raise RuntimeError("an idempotent request ended without a response")
 
 
-async def find_stored(connection: AsyncConnection, tenant: str, key: IdempotencyKey | None) -> Any | None:
+async def find_stored(tx: Transaction, key: IdempotencyKey | None) -> Any | None:
     """Return the stored response to this request, or None if the request must be executed now.
 
     Raise errors.StillRunning while another request with the key runs. Raise errors.KeyUsed when the key was
@@ -113,10 +108,10 @@ async def find_stored(connection: AsyncConnection, tenant: str, key: Idempotency
     """
     if key is None:
         return None
-    if not await queries.try_lock(connection, tenant, key.route, key.key):
+    if not await queries.try_lock(tx, key.route, key.key):
         raise errors.StillRunning
     # A process of an older version stores it by its own words; such a row stays for a day.
-    row = await queries.find(connection, tenant, key.stored_name, (key.route, key.key))
+    row = await queries.find(tx, key.stored_name, (key.route, key.key))
     if row is None:
         return None
     if row["request_digest"] != key.digest:

@@ -6,11 +6,10 @@ They belong to the whole tenant, so a key that is bound to an agent or a user ca
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.foundation.stages import EMBED, ENRICH, SUMMARIZE, SUMMARIZE_SKILL, ReasonCode
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
@@ -40,10 +39,10 @@ async def set_budget(
     if limit_usd is None and limit_tokens is None:
         raise errors.Invalid("limit_usd", "or limit_tokens must be given")
     limits = {"limit_usd": limit_usd, "limit_tokens": limit_tokens, "allow_unpriced": allow_unpriced}
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        await queries.lock_ledger(connection, caller.tenant, exclusive=True)
-        new_budget = await budget_queries.set_budget(connection, caller.tenant, scope, period, limits)
-        due_jobs = await _run_delayed_jobs_now(connection, caller.tenant)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        await queries.lock_ledger(tx, exclusive=True)
+        new_budget = await budget_queries.set_budget(tx, scope, period, limits)
+        due_jobs = await _run_delayed_jobs_now(tx)
     resources.publisher.wake(EMBED, due_jobs)
     return new_budget
 
@@ -57,21 +56,21 @@ async def delete_budget(
     """
     rights.require_area(caller, Area.TENANT, Action.WRITE)
     budget.check_scope(scope, caller.tenant)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        deleted_budgets = await budget_queries.remove(connection, caller.tenant, scope, period)
-        due_jobs = await _run_delayed_jobs_now(connection, caller.tenant)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        deleted_budgets = await budget_queries.remove(tx, scope, period)
+        due_jobs = await _run_delayed_jobs_now(tx)
     resources.publisher.wake(EMBED, due_jobs)
     return deleted_budgets
 
 
-async def _run_delayed_jobs_now(connection: AsyncConnection, tenant: str) -> int:
+async def _run_delayed_jobs_now(tx: Transaction) -> int:
     """Make the jobs due that a budget had delayed until its next window; return how many are to be embedded.
 
     They may fit the budget or the price that has changed.
     """
     for stage in (ENRICH, SUMMARIZE, SUMMARIZE_SKILL):
-        await job_queries.run_delayed_now(connection, tenant, stage, ReasonCode.OVER_BUDGET)
-    return await job_queries.run_delayed_now(connection, tenant, EMBED, ReasonCode.OVER_BUDGET)
+        await job_queries.run_delayed_now(tx, stage, ReasonCode.OVER_BUDGET)
+    return await job_queries.run_delayed_now(tx, EMBED, ReasonCode.OVER_BUDGET)
 
 
 async def read_budgets(resources: Resources, caller: Caller, scope: str | None = None) -> list[Budget]:
@@ -81,9 +80,9 @@ async def read_budgets(resources: Resources, caller: Caller, scope: str | None =
     """
     if scope is not None:
         budget.check_scope(scope, caller.tenant)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
         scopes = None if scope is None else [scope]
-        budgets = await budget_queries.list_budgets(connection, caller.tenant, scopes)
+        budgets = await budget_queries.list_budgets(tx, scopes)
     return [candidate for candidate in budgets if _may_see(caller, candidate)]
 
 
@@ -101,9 +100,9 @@ async def set_price(resources: Resources, caller: Caller, model: str, rates: Rat
     rights.require_area(caller, Area.TENANT, Action.WRITE)
     check_model(model)
     amounts = {"input": rates.input, "output": rates.output, "cached": rates.cached}
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        await queries.set_price(connection, caller.tenant, model, amounts)
-        due_jobs = await _run_delayed_jobs_now(connection, caller.tenant)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        await queries.set_price(tx, model, amounts)
+        due_jobs = await _run_delayed_jobs_now(tx)
     resources.publisher.wake(EMBED, due_jobs)
     return rates
 
@@ -115,15 +114,15 @@ async def delete_price(resources: Resources, caller: Caller, model: str) -> bool
     """
     rights.require_area(caller, Area.TENANT, Action.WRITE)
     check_model(model)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await queries.delete_price(connection, caller.tenant, model)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await queries.delete_price(tx, model)
 
 
 async def read_prices(resources: Resources, caller: Caller) -> list[dict[str, Any]]:
     """Return every price that applies to a tenant, as JSON."""
     rights.require_area(caller, Area.TENANT, Action.READ)
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        rates_by_model = await prices.all_prices(connection, resources.settings, caller.tenant)
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        rates_by_model = await prices.all_prices(tx, resources.settings)
     return [rates.to_json(model) for model, rates in rates_by_model.items()]
 
 
@@ -132,7 +131,7 @@ async def roll_over(resources: Resources, tenant: str) -> int:
 
     Return how many budgets were rolled over.
     """
-    async with resources.postgres.for_tenant(tenant) as connection:
-        budgets = await budget_queries.lock_rolled_over(connection, tenant)
-        await budget_queries.write(connection, budgets)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        budgets = await budget_queries.lock_rolled_over(tx)
+        await budget_queries.write(tx, budgets)
     return len(budgets)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.config import Settings
+from shared.infra.transaction import Transaction
 from shared.platform.spend import budget_queries
 from shared.platform.spend.budget import ZERO, ZERO_AMOUNT, Amount, Budget
 from shared.platform.spend.charge import Charge, budget_scopes
@@ -44,13 +44,11 @@ def subtract(minuend: Amount, subtrahend: Amount) -> Amount:
     return Amount((minuend.usd or ZERO) - (subtrahend.usd or ZERO), minuend.tokens - subtrahend.tokens)
 
 
-async def apply_changes(
-    connection: AsyncConnection, settings: Settings, tenant: str, changes: Sequence[BudgetChange]
-) -> None:
+async def apply_changes(tx: Transaction, settings: Settings, changes: Sequence[BudgetChange]) -> None:
     """Apply changes to all budgets that they concern, and log those that reach the alert threshold."""
     scopes = {scope for change in changes for scope in change.scopes}
-    before = await budget_queries.lock_budgets(connection, tenant, scopes) if scopes else []
-    await save_budgets(connection, settings, before, [_add_changes(budget, changes) for budget in before])
+    before = await budget_queries.lock_budgets(tx, scopes) if scopes else []
+    await save_budgets(tx, settings, before, [_add_changes(budget, changes) for budget in before])
 
 
 def _add_changes(budget: Budget, changes: Sequence[BudgetChange]) -> Budget:
@@ -61,12 +59,10 @@ def _add_changes(budget: Budget, changes: Sequence[BudgetChange]) -> Budget:
 
 
 async def save_budgets(
-    connection: AsyncConnection, settings: Settings, before: Sequence[Budget], after: Sequence[Budget]
+    tx: Transaction, settings: Settings, before: Sequence[Budget], after: Sequence[Budget]
 ) -> None:
     """Write the budgets that have changed, and log those that reach the alert threshold."""
-    await budget_queries.write(
-        connection, [new for old, new in zip(before, after, strict=True) if new != old]
-    )
+    await budget_queries.write(tx, [new for old, new in zip(before, after, strict=True) if new != old])
     for old, new in zip(before, after, strict=True):
         if old.ratio < settings.budget_alert <= new.ratio:
             log.warning("budget_alert", tenant=new.tenant, scope=new.scope, period=new.period, used=new.ratio)

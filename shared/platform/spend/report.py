@@ -47,10 +47,8 @@ async def report(
 ) -> list[Row]:
     """Return sums by group, the most expensive first. A bound key sees only the charges it is bound to."""
     filters = {**criteria.filters, **caller.binding_filter}
-    async with resources.postgres.for_tenant(caller.tenant) as connection:
-        return await report_queries.sum_charges(
-            connection, caller.tenant, groups, filters, criteria.since, criteria.until
-        )
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        return await report_queries.sum_charges(tx, groups, filters, criteria.since, criteria.until)
 
 
 def as_json(rows: Sequence[Row]) -> list[Row]:

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Date, cast, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.infra.postgres import tenant_filter
+from shared.infra.transaction import Transaction
 from shared.platform.spend.charge import ChargeState
 from shared.platform.spend.table import charge
 
@@ -34,8 +34,7 @@ SUMS: list[ColumnElement[Any]] = [
 
 
 async def sum_charges(
-    connection: AsyncConnection,
-    tenant: str,
+    tx: Transaction,
     groups: Sequence[str],
     filters: Mapping[str, str],
     since: datetime | None,
@@ -47,7 +46,7 @@ async def sum_charges(
     exclusive. Reservations are excluded.
     """
     columns = [GROUPS[name] for name in groups]
-    conditions = [tenant_filter(charge, tenant), charge.c.state != ChargeState.RESERVED]
+    conditions = [tenant_filter(charge, tx.tenant), charge.c.state != ChargeState.RESERVED]
     conditions += [charge.c[name] == value for name, value in filters.items()]
     if since is not None:
         conditions.append(charge.c.created_at >= since)
@@ -55,5 +54,5 @@ async def sum_charges(
         conditions.append(charge.c.created_at < until)
     statement = select(*columns, *SUMS).where(*conditions).group_by(*columns).having(func.count() > 0)
     order = [func.sum(charge.c.cost_usd).desc().nulls_last(), func.count().desc(), *columns]
-    rows = await connection.execute(statement.order_by(*order).limit(MAX_ROWS))
+    rows = await tx.execute(statement.order_by(*order).limit(MAX_ROWS))
     return [dict(row) for row in rows.mappings()]

@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import uuid_utils
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors
 from shared.foundation.config import Settings
+from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_queries, budget_updates, price_lists, prices, queries
@@ -68,14 +68,14 @@ async def reserve(
 
     Return a reservation for each call, or the OverBudget that names the budget that refused it.
     """
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await queries.lock_ledger(connection, tenant)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        await queries.lock_ledger(tx)
         models = {request.model for request in requests}
-        rates = await prices.effective_prices(connection, resources.settings, tenant, models)
-        outcomes = await _reserve_all(connection, resources.settings, tenant, requests, rates)
+        rates = await prices.effective_prices(tx, resources.settings, models)
+        outcomes = await _reserve_all(tx, resources.settings, requests, rates)
         reservations = [outcome for outcome in outcomes if isinstance(outcome, Reservation)]
         rows = [_charge_row(reservation) for reservation in reservations]
-        await queries.reserve(connection, tenant, rows, resources.settings.job_lease)
+        await queries.reserve(tx, rows, resources.settings.job_lease)
     pairs = zip(requests, outcomes, strict=True)
     await _count_refusals(
         resources, [request for request, outcome in pairs if isinstance(outcome, errors.OverBudget)]
@@ -84,17 +84,13 @@ async def reserve(
 
 
 async def _reserve_all(
-    connection: AsyncConnection,
-    settings: Settings,
-    tenant: str,
-    requests: Sequence[CallRequest],
-    rates: Mapping[str, Rates],
+    tx: Transaction, settings: Settings, requests: Sequence[CallRequest], rates: Mapping[str, Rates]
 ) -> list[Reservation | errors.OverBudget]:
     scopes = {scope for request in requests for scope in _scopes(request)}
-    before = await budget_queries.lock_budgets(connection, tenant, scopes)
+    before = await budget_queries.lock_budgets(tx, scopes)
     balances: BudgetBalances = {(budget.scope, budget.period): budget for budget in before}
     outcomes = [_reserve_one(request, rates.get(request.model), balances) for request in requests]
-    await budget_updates.save_budgets(connection, settings, before, list(balances.values()))
+    await budget_updates.save_budgets(tx, settings, before, list(balances.values()))
     return outcomes
 
 
@@ -154,14 +150,14 @@ async def settle(
     """
     usage_by_id = {reservation.charge_id: usage for reservation, usage in usages}
     rates = {reservation.charge_id: reservation.rates for reservation, _ in usages}
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await queries.lock_ledger(connection, tenant)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        await queries.lock_ledger(tx)
         settlements = [
             _settlement_of(charge, usage_by_id[charge.id], rates[charge.id])
-            for charge in await queries.lock(connection, tenant, usage_by_id)
+            for charge in await queries.lock(tx, usage_by_id)
             if charge.state is not ChargeState.SETTLED
         ]
-        await _save_settlements(connection, resources.settings, tenant, settlements)
+        await _save_settlements(tx, resources.settings, settlements)
     await _count_spend(resources, settlements)
     costs = {settlement.charge.id: settlement.cost for settlement in settlements}
     return [costs.get(reservation.charge_id) for reservation, _ in usages]
@@ -193,40 +189,36 @@ def _settlement_of(charge: Charge, usage: Usage | None, rates: Rates | None) -> 
     return _Settlement(charge, ChargeState.SETTLED, usage, price_lists.cost_of(rates, usage))
 
 
-async def _save_settlements(
-    connection: AsyncConnection, settings: Settings, tenant: str, settlements: Sequence[_Settlement]
-) -> None:
+async def _save_settlements(tx: Transaction, settings: Settings, settlements: Sequence[_Settlement]) -> None:
     for settlement in settlements:
-        await queries.settle(
-            connection, settlement.charge, settlement.state, settlement.usage, settlement.cost
-        )
+        await queries.settle(tx, settlement.charge, settlement.state, settlement.usage, settlement.cost)
     changes = [settlement.budget_change() for settlement in settlements]
-    await budget_updates.apply_changes(connection, settings, tenant, changes)
+    await budget_updates.apply_changes(tx, settings, changes)
 
 
 async def release(resources: Resources, tenant: str, reservations: Sequence[Reservation]) -> None:
     """Delete reservations of calls that were not made or that the endpoint refused."""
     ids = [reservation.charge_id for reservation in reservations]
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await queries.lock_ledger(connection, tenant)
-        locked_charges = await queries.lock(connection, tenant, ids)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        await queries.lock_ledger(tx)
+        locked_charges = await queries.lock(tx, ids)
         charges = [charge for charge in locked_charges if charge.state is ChargeState.RESERVED]
         for charge in charges:
-            await queries.remove(connection, charge)
+            await queries.remove(tx, charge)
         changes = [
             change_for_charge(charge, ZERO_AMOUNT, subtract(ZERO_AMOUNT, amount_of(charge)))
             for charge in charges
         ]
-        await budget_updates.apply_changes(connection, resources.settings, tenant, changes)
+        await budget_updates.apply_changes(tx, resources.settings, changes)
 
 
 async def settle_expired(resources: Resources, tenant: str) -> int:
     """Settle expired reservations at their upper bound, and return how many. Their workers are dead."""
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await queries.lock_ledger(connection, tenant)
-        charges = await queries.lock_expired_reservations(connection, tenant, _MAX_EXPIRED)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        await queries.lock_ledger(tx)
+        charges = await queries.lock_expired_reservations(tx, _MAX_EXPIRED)
         settlements = [_settlement_of(charge, None, None) for charge in charges]
-        await _save_settlements(connection, resources.settings, tenant, settlements)
+        await _save_settlements(tx, resources.settings, settlements)
     await _count_spend(resources, settlements)
     return len(settlements)
 

@@ -149,8 +149,8 @@ class SearchIndex:
         cached_generation = self._live.get(kind)
         if cached_generation and time.monotonic() - cached_generation[0] < _LIVE_CACHE_SECONDS:
             return cached_generation[1]
-        async with self._postgres.across_tenants() as connection:
-            generation = await generations.get_live(connection, kind)
+        async with self._postgres.across_tenants() as tx:
+            generation = await generations.get_live(tx, kind)
         if generation is None:
             raise errors.Unavailable("index", f"no generation for {kind} yet")
         self._live[kind] = (time.monotonic(), generation)

@@ -21,11 +21,10 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from shared.infra import prepared
 from shared.infra.embedder import Vector, from_float32_bytes, to_float32_bytes
 from shared.infra.postgres import tenant_filter
+from shared.infra.transaction import Transaction
 from shared.search.index.table import embedding_cache
 
 _NUMBER_BYTES = len(to_float32_bytes([0.0]))
@@ -53,48 +52,46 @@ _SAVE = text(
 ).bindparams(bindparam("digests", type_=ARRAY(LargeBinary)), bindparam("vectors", type_=ARRAY(LargeBinary)))
 
 
-async def find(
-    connection: AsyncConnection, tenant: str, model: str, dimension: int, texts: Sequence[str]
-) -> dict[str, Vector]:
+async def find(tx: Transaction, model: str, dimension: int, texts: Sequence[str]) -> dict[str, Vector]:
     """Return the cached vectors by text.
 
     Vectors with another length than `dimension` are ignored: they come from another model of the same name.
     """
     digests = {_digest(text): text for text in texts}
-    names = {"of_tenant": tenant, "of_model": model, "digests": list(digests)}
-    rows = await prepared.fetch(connection, _FIND, names | {"bytes": dimension * _NUMBER_BYTES})
+    names = {"of_tenant": tx.tenant, "of_model": model, "digests": list(digests)}
+    rows = await tx.fetch(_FIND, names | {"bytes": dimension * _NUMBER_BYTES})
     return {digests[bytes(row["digest"])]: from_float32_bytes(row["vector"]) for row in rows}
 
 
-async def save(connection: AsyncConnection, tenant: str, model: str, vectors: Mapping[str, Vector]) -> None:
+async def save(tx: Transaction, model: str, vectors: Mapping[str, Vector]) -> None:
     """Store vectors by text. They replace stored vectors of another length."""
     if vectors:
         columns = {"digests": [_digest(text) for text in vectors]}
         columns["vectors"] = [to_float32_bytes(vector) for vector in vectors.values()]
-        await prepared.fetch(connection, _SAVE, {"tenant": tenant, "model": model, **columns})
+        await tx.fetch(_SAVE, {"tenant": tx.tenant, "model": model, **columns})
 
 
-async def delete_cached(connection: AsyncConnection, tenant: str, texts: Iterable[str]) -> None:
+async def delete_cached(tx: Transaction, texts: Iterable[str]) -> None:
     """Delete the vectors of texts, of every model."""
     digests = literal([_digest(text) for text in texts], ARRAY(LargeBinary))
-    await connection.execute(
+    await tx.execute(
         delete(embedding_cache).where(
-            tenant_filter(embedding_cache, tenant), embedding_cache.c.digest == any_(digests)
+            tenant_filter(embedding_cache, tx.tenant), embedding_cache.c.digest == any_(digests)
         )
     )
 
 
-async def has_any(connection: AsyncConnection, tenant: str) -> bool:
+async def has_any(tx: Transaction) -> bool:
     """Return whether a tenant has cached vectors: without any, no text has to be read to delete some."""
-    statement = select(embedding_cache.c.model).where(tenant_filter(embedding_cache, tenant)).limit(1)
-    return await connection.scalar(statement) is not None
+    statement = select(embedding_cache.c.model).where(tenant_filter(embedding_cache, tx.tenant)).limit(1)
+    return await tx.scalar(statement) is not None
 
 
-async def expire(connection: AsyncConnection, tenant: str, age: timedelta) -> int:
+async def expire(tx: Transaction, age: timedelta) -> int:
     """Delete the vectors that were not used for `age`; return their number."""
     is_unused = embedding_cache.c.used_at < func.now() - age
-    statement = delete(embedding_cache).where(tenant_filter(embedding_cache, tenant), is_unused)
-    return (await connection.execute(statement)).rowcount
+    statement = delete(embedding_cache).where(tenant_filter(embedding_cache, tx.tenant), is_unused)
+    return (await tx.execute(statement)).rowcount
 
 
 def _digest(text: str) -> bytes:

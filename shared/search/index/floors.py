@@ -40,8 +40,8 @@ async def learn_if_due(postgres: Postgres, qdrant: Qdrant, generation: Generatio
         if len(vectors) < MIN_RECORDS:
             return False
         floor = await asyncio.to_thread(unrelated_level, vectors)
-    async with postgres.across_tenants() as connection:
-        await generations.set_floor(connection, generation.id, floor, count)
+    async with postgres.across_tenants() as tx:
+        await generations.set_floor(tx, generation.id, floor, count)
     return True
 
 

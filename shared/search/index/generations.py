@@ -16,10 +16,9 @@ from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import RecordKind
-from shared.infra import prepared
+from shared.infra.transaction import FleetTransaction
 from shared.jobs import index_jobs
 from shared.search.index.table import index_generation as generation
 
@@ -50,13 +49,9 @@ _LIST = select(generation).order_by(generation.c.id)
 _LIST_OF_KIND = _LIST.where(generation.c.kind == bindparam("kind"))
 
 
-async def list_generations(connection: AsyncConnection, kind: RecordKind | None = None) -> list[Generation]:
+async def list_generations(tx: FleetTransaction, kind: RecordKind | None = None) -> list[Generation]:
     """Return the generations of a kind, or of all kinds, oldest first. All of them are written."""
-    rows = (
-        await prepared.fetch(connection, _LIST)
-        if kind is None
-        else await prepared.fetch(connection, _LIST_OF_KIND, {"kind": kind})
-    )
+    rows = await tx.fetch(_LIST) if kind is None else await tx.fetch(_LIST_OF_KIND, {"kind": kind})
     return [_from_row(row) for row in rows]
 
 
@@ -65,20 +60,20 @@ def _from_row(row: Any) -> Generation:
     return Generation(kind=RecordKind(row["kind"]), **{name: row[name] for name in names})
 
 
-async def get_live(connection: AsyncConnection, kind: RecordKind) -> Generation | None:
+async def get_live(tx: FleetTransaction, kind: RecordKind) -> Generation | None:
     """Return the generation that is read, or None."""
-    live_generations = [g for g in await list_generations(connection, kind) if g.state == "live"]
+    live_generations = [g for g in await list_generations(tx, kind) if g.state == "live"]
     return live_generations[0] if live_generations else None
 
 
 async def create(
-    connection: AsyncConnection, kind: RecordKind, prefix: str, model: str | None, dimension: int | None
+    tx: FleetTransaction, kind: RecordKind, prefix: str, model: str | None, dimension: int | None
 ) -> Generation:
     """Create a generation: `live` if it is the first of its kind, otherwise `building`.
 
     The caller must hold the lock of the generations exclusively, so that no save is in progress.
     """
-    state = "building" if await get_live(connection, kind) else "live"
+    state = "building" if await get_live(tx, kind) else "live"
     values = {
         "kind": kind,
         "collection": f"{kind}-new",
@@ -86,8 +81,8 @@ async def create(
         "model": model,
         "dimension": dimension,
     }
-    number = await connection.scalar(insert(generation).values(values).returning(generation.c.id))
-    row = await connection.execute(
+    number = await tx.scalar(insert(generation).values(values).returning(generation.c.id))
+    row = await tx.execute(
         update(generation)
         .where(generation.c.id == number)
         .values(collection=f"{prefix}_{kind}_{number}")
@@ -96,32 +91,32 @@ async def create(
     return _from_row(row.mappings().one())
 
 
-async def count_missing(connection: AsyncConnection, candidate: Generation, current: Generation) -> int:
+async def count_missing(tx: FleetTransaction, candidate: Generation, current: Generation) -> int:
     """Return the number of records that search would no longer find if `candidate` were promoted now."""
-    return await index_jobs.count_missing(connection, candidate.id, current.id)
+    return await index_jobs.count_missing(tx, candidate.id, current.id)
 
 
-async def promote(connection: AsyncConnection, candidate: Generation, others: Sequence[Generation]) -> None:
+async def promote(tx: FleetTransaction, candidate: Generation, others: Sequence[Generation]) -> None:
     """Make a generation the live one and retire `others`, the remaining ones of its kind."""
     retiring = update(generation).where(generation.c.id.in_([g.id for g in others]))
-    await connection.execute(retiring.values(state="retiring", retired_at=func.now()))
-    await connection.execute(update(generation).where(generation.c.id == candidate.id).values(state="live"))
+    await tx.execute(retiring.values(state="retiring", retired_at=func.now()))
+    await tx.execute(update(generation).where(generation.c.id == candidate.id).values(state="live"))
 
 
-async def set_floor(connection: AsyncConnection, generation_id: int, floor: float | None, count: int) -> None:
+async def set_floor(tx: FleetTransaction, generation_id: int, floor: float | None, count: int) -> None:
     """Store the level of unrelated records, and the number of points from which it was learnt."""
     statement = update(generation).where(generation.c.id == generation_id)
-    await connection.execute(statement.values(cosine_floor=floor, floor_points=count))
+    await tx.execute(statement.values(cosine_floor=floor, floor_points=count))
 
 
-async def list_retired(connection: AsyncConnection, older_than: timedelta) -> list[Generation]:
+async def list_retired(tx: FleetTransaction, older_than: timedelta) -> list[Generation]:
     """Return the generations that were retired more than `older_than` ago, so that nobody reads them now."""
     is_unread = generation.c.retired_at < func.now() - older_than
-    rows = await connection.execute(select(generation).where(generation.c.state == "retiring", is_unread))
+    rows = await tx.execute(select(generation).where(generation.c.state == "retiring", is_unread))
     return [_from_row(row) for row in rows.mappings()]
 
 
-async def delete_generation(connection: AsyncConnection, dropped: Generation) -> None:
+async def delete_generation(tx: FleetTransaction, dropped: Generation) -> None:
     """Delete a generation whose collection was dropped, and its jobs."""
-    await index_jobs.delete_of_generation(connection, dropped.id)
-    await connection.execute(delete(generation).where(generation.c.id == dropped.id))
+    await index_jobs.delete_of_generation(tx, dropped.id)
+    await tx.execute(delete(generation).where(generation.c.id == dropped.id))

@@ -36,8 +36,8 @@ class MissingPoints:
     async def note(self, jobs: Sequence[Job], reason: str) -> None:
         """Note that the points of these jobs could not be written; call it before their save is answered."""
         try:
-            async with self._postgres.across_tenants() as connection:
-                await index_jobs.note_failure(connection, jobs, reason)
+            async with self._postgres.across_tenants() as tx:
+                await index_jobs.note_failure(tx, jobs, reason)
         except errors.LociError as error:
             log.warning("missing_points_not_noted", jobs=len(jobs), reason=str(error))
         self.look_again()
@@ -53,11 +53,11 @@ class MissingPoints:
         """
         started_at = time.monotonic()
         if self._read_at <= self._failed_at or started_at - self._read_at >= _CACHE_SECONDS:
-            async with self._postgres.across_tenants() as connection:
-                self._generations = await index_jobs.list_incomplete_generations(connection)
+            async with self._postgres.across_tenants() as tx:
+                self._generations = await index_jobs.list_incomplete_generations(tx)
             self._read_at = started_at
         if generation not in self._generations:
             return []
-        async with self._postgres.for_tenant(tenant) as connection:
-            missing = await index_jobs.find_missing(connection, tenant, generation)
+        async with self._postgres.for_tenant(tenant) as tx:
+            missing = await index_jobs.find_missing(tx, generation)
         return ["index"] * missing.points + ["embedding"] * missing.vectors

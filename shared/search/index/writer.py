@@ -7,17 +7,18 @@ the same points. Until then searches name `index` in `degraded` (`missing_points
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation import errors, stages
 from shared.foundation.stages import RecordKind
 from shared.infra.broker import TaskPublisher
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import CollectionNotFound, Qdrant
+from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
 from shared.jobs import index_jobs, written_records
 from shared.jobs.job import Job
@@ -29,7 +30,7 @@ from shared.search.index.points import IndexDocument
 WRITE_THROUGH_SECONDS = 5.0
 """Seconds that a writer has to index its own save before a worker does."""
 _CONFIRM_DELAY_SECONDS = 0.25
-LoadDocuments = Callable[[AsyncConnection, str, Sequence[str]], Awaitable[Sequence[IndexDocument]]]
+LoadDocuments = Callable[[Transaction, Sequence[str]], Awaitable[Sequence[IndexDocument]]]
 """Read the index documents of a tenant's records, by record id, in the caller's transaction."""
 log = structlog.get_logger()
 
@@ -49,6 +50,7 @@ class IndexWriter:
         self._confirmation: asyncio.Task[None] | None = None
         self._is_closing = asyncio.Event()
         self._writes: dict[asyncio.Task[None], str] = {}
+        self._follow_ups: set[asyncio.Task[None]] = set()
 
     async def write_through(self, documents: Sequence[IndexDocument], jobs: Sequence[Job]) -> bool:
         """Write the keyword points of a save; tell whether all were written.
@@ -76,6 +78,13 @@ class IndexWriter:
         self._writes[task] = tenant
         task.add_done_callback(self._writes.pop)
 
+    def keep(self, follow_up: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Start what follows a commit as a task that `close` waits for, and return it."""
+        task = asyncio.create_task(follow_up)
+        self._follow_ups.add(task)
+        task.add_done_callback(self._follow_ups.discard)
+        return task
+
     async def finish_writes(self, tenant: str) -> None:
         """Wait until what this process was to write for a tenant is written, or has failed."""
         if tasks := [task for task, of_tenant in self._writes.items() if of_tenant == tenant]:
@@ -97,15 +106,15 @@ class IndexWriter:
         a worker is processing are left to it.
         """
         written_records.note(tenant, kind, record_ids)
-        async with self._postgres.for_tenant(tenant) as connection:
-            jobs = await index_jobs.find_unindexed(connection, tenant, kind, record_ids)
-            documents = await load(connection, tenant, [job.record_id for job in jobs])
+        async with self._postgres.for_tenant(tenant) as tx:
+            jobs = await index_jobs.find_unindexed(tx, kind, record_ids)
+            documents = await load(tx, [job.record_id for job in jobs])
         await self.write_through(documents, jobs)
 
     async def close(self) -> None:
         """Finish the writes that were not waited for, and confirm the remaining jobs without a delay."""
-        while self._writes:
-            await asyncio.wait(self._writes)
+        while unfinished := {*self._writes, *self._follow_ups}:
+            await asyncio.wait(unfinished)
         if self._confirmation is not None:
             self._is_closing.set()
             await self._confirmation
@@ -142,8 +151,8 @@ class IndexWriter:
 
     async def _find_generation(self, generation_id: int) -> Generation:
         if generation_id not in self._generations:
-            async with self._postgres.across_tenants() as connection:
-                self._generations = {g.id: g for g in await generations.list_generations(connection)}
+            async with self._postgres.across_tenants() as tx:
+                self._generations = {g.id: g for g in await generations.list_generations(tx)}
         try:
             return self._generations[generation_id]
         except KeyError:
@@ -160,10 +169,10 @@ class IndexWriter:
         while self._unconfirmed:
             jobs, self._unconfirmed = self._unconfirmed, []
             try:
-                async with self._postgres.across_tenants() as connection:
-                    to_embed, ages, confirmed = await index_jobs.confirm_indexed(connection, jobs)
+                async with self._postgres.across_tenants() as tx:
+                    to_embed, ages, confirmed = await index_jobs.confirm_indexed(tx, jobs)
                     superseded_jobs = [job for job in jobs if (job.id, job.version) not in confirmed]
-                    await index_jobs.enqueue_cleanup(connection, superseded_jobs)
+                    await index_jobs.enqueue_cleanup(tx, superseded_jobs)
             except errors.LociError as error:
                 log.warning("index_not_confirmed", jobs=len(jobs), reason=str(error))
                 return

@@ -48,8 +48,8 @@ async def test_an_agents_keys_are_its_own_and_outlive_its_sessions(
     await agent.request("GET", "/v1/agents/other/kv/k", status=HTTPStatus.NOT_FOUND)
     await agent.request("DELETE", f"/v1/sessions/{session}")
     assert (await agent.request("GET", f"{KEYS}/k"))["value"] == "the agent's"
-    async with small_gateway.resources.postgres.for_tenant(small_gateway.tenant) as connection:
-        rows = await connection.execute(text("SELECT owner_kind, owner_id, key FROM state_key"))
+    async with small_gateway.resources.postgres.for_tenant(small_gateway.tenant) as tx:
+        rows = await tx.execute(text("SELECT owner_kind, owner_id, key FROM state_key"))
         assert [tuple(row) for row in rows] == [("agent", "support", "k")]
 
 

@@ -43,8 +43,8 @@ async def test_rights_are_read_and_write_by_default(postgres: Postgres, tenant: 
 async def test_the_secret_is_not_in_the_database(postgres: Postgres, tenant: str) -> None:
     key = await api_keys.issue(postgres, tenant)
     _, key_id, secret = key.split("_", 2)
-    async with postgres.for_tenant(tenant) as connection:
-        rows = (await connection.execute(text("SELECT k::text AS row FROM api_key k"))).scalars().all()
+    async with postgres.for_tenant(tenant) as tx:
+        rows = (await tx.execute(text("SELECT k::text AS row FROM api_key k"))).scalars().all()
     assert any(key_id in row for row in rows)
     assert not any(secret in row for row in rows)
     assert len(secret) >= 43
@@ -97,9 +97,9 @@ async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gatewa
     async with await gateway.new_client() as client:
         assert (await client.get("/v1/status")).status_code == 200
         key_id = client.headers["authorization"].split("_")[1]
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-            assert await auth_queries.revoke(connection, gateway.tenant, key_id)
-            assert not await auth_queries.revoke(connection, gateway.tenant, key_id)
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+            assert await auth_queries.revoke(tx, gateway.tenant, key_id)
+            assert not await auth_queries.revoke(tx, gateway.tenant, key_id)
         response = await client.get("/v1/status")
         assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
 
@@ -107,9 +107,9 @@ async def test_a_revoked_key_is_refused_by_the_very_next_request(gateway: Gatewa
 async def test_a_tenant_revokes_and_lists_its_own_keys_only(postgres: Postgres, tenant: str) -> None:
     own_key, other = await api_keys.issue(postgres, tenant), f"t-{uuid4().hex[:12]}"
     other_key = await api_keys.issue(postgres, other)
-    async with postgres.for_tenant(other) as connection:
-        assert not await auth_queries.revoke(connection, other, own_key.split("_")[1])
-        rows = await auth_queries.list_keys(connection, other)
+    async with postgres.for_tenant(other) as tx:
+        assert not await auth_queries.revoke(tx, other, own_key.split("_")[1])
+        rows = await auth_queries.list_keys(tx, other)
     assert [row["id"] for row in rows] == [other_key.split("_")[1]]
     assert "digest" not in rows[0]
     assert (await authenticated(postgres, own_key)).tenant == tenant

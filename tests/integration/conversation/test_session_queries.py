@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.conversation.observations.table import observation as observation_table
 from shared.conversation.sessions import queries, usage_queries
@@ -17,6 +16,7 @@ from shared.conversation.sessions.session import Session
 from shared.conversation.sessions.table import session as session_table
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres import seconds
+from shared.infra.transaction import Transaction
 from shared.platform.spend.charge import Charge, ChargeState
 from tests.conftest import Gateway
 
@@ -27,7 +27,7 @@ IDLE = 60.0
 class Sessions:
     """One transaction of a tenant. Its time stands still, so that boundaries can be met exactly."""
 
-    connection: AsyncConnection
+    tx: Transaction
     tenant: str
 
     @property
@@ -42,12 +42,12 @@ class Sessions:
             "namespace": f"session/{session_id}",
         }
         return await queries.insert_session(
-            self.connection, {"tenant": self.tenant, "id": session_id, **defaults, **fields}
+            self.tx, {"tenant": self.tenant, "id": session_id, **defaults, **fields}
         )
 
     async def set(self, session_id: str, **values: Any) -> None:
         where = (session_table.c.tenant == self.tenant, session_table.c.id == session_id)
-        await self.connection.execute(update(session_table).where(*where).values(values))
+        await self.tx.execute(update(session_table).where(*where).values(values))
 
     async def use(self, session_id: str, *, turns: int, seconds_ago: float) -> None:
         """Let a session have had turns, the last one some seconds ago."""
@@ -56,7 +56,7 @@ class Sessions:
         )
 
     async def get(self, session_id: str, caller: Caller | None = None) -> Session | None:
-        return await queries.get(self.connection, caller or self.caller, session_id, IDLE)
+        return await queries.get(self.tx, caller or self.caller, session_id, IDLE)
 
     async def existing(self, session_id: str) -> Session:
         session = await self.get(session_id)
@@ -65,16 +65,16 @@ class Sessions:
 
     async def column(self, session_id: str, name: str) -> Any:
         where = (session_table.c.tenant == self.tenant, session_table.c.id == session_id)
-        return await self.connection.scalar(select(session_table.c[name]).where(*where))
+        return await self.tx.scalar(select(session_table.c[name]).where(*where))
 
     async def now(self) -> Any:
-        return await self.connection.scalar(select(func.now()))
+        return await self.tx.scalar(select(func.now()))
 
 
 @pytest.fixture
 async def sessions(gateway: Gateway) -> AsyncIterator[Sessions]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        yield Sessions(connection, gateway.tenant)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        yield Sessions(tx, gateway.tenant)
 
 
 async def test_a_session_is_inserted_unless_its_id_exists_in_some_spelling(sessions: Sessions) -> None:
@@ -89,15 +89,15 @@ async def test_a_session_is_seen_by_the_keys_that_may_read_it_until_it_expires(s
     assert (await sessions.existing("trip")).id == "trip"
     bound = Caller("k", sessions.tenant, frozenset(), user_id="bob")
     assert await sessions.get("trip", bound) is None
-    assert await queries.get_in_any_spelling(sessions.connection, bound, "Trip", IDLE) is None
+    assert await queries.get_in_any_spelling(sessions.tx, bound, "Trip", IDLE) is None
     await sessions.set("trip", expires_at=func.now())
     assert await sessions.get("trip") is None, "it expires at its time and not after it"
-    expired = await queries.get_in_any_spelling(sessions.connection, sessions.caller, "TRIP", IDLE)
+    expired = await queries.get_in_any_spelling(sessions.tx, sessions.caller, "TRIP", IDLE)
     assert expired is not None
     assert (expired.id, expired.is_expired) == ("trip", True)
     await sessions.set("trip", expires_at=func.now() + seconds(1))
     assert (await sessions.existing("trip")).is_expired is False
-    assert await queries.get_in_any_spelling(sessions.connection, sessions.caller, "trips", IDLE) is None
+    assert await queries.get_in_any_spelling(sessions.tx, sessions.caller, "trips", IDLE) is None
 
 
 async def test_a_window_has_expired_when_the_session_was_idle_for_longer_than_the_time(
@@ -115,12 +115,12 @@ async def test_records_of_an_expired_session_are_not_seen(sessions: Sessions) ->
     for session_id in ("over", "open"):
         await sessions.add(session_id)
         row = {"tenant": sessions.tenant, "id": session_id, "session_id": session_id, **values}
-        await sessions.connection.execute(insert(observation_table).values(row))
+        await sessions.tx.execute(insert(observation_table).values(row))
     await sessions.set("over", expires_at=func.now())
     await sessions.set("open", expires_at=func.now() + seconds(1))
     is_live = queries.session_is_live(observation_table)
     where = (observation_table.c.tenant == sessions.tenant, is_live)
-    seen = await sessions.connection.scalars(select(observation_table.c.id).where(*where))
+    seen = await sessions.tx.scalars(select(observation_table.c.id).where(*where))
     assert list(seen) == ["open"]
 
 
@@ -137,7 +137,7 @@ async def _ids_by_page(sessions: Sessions, filters: SessionFilters) -> list[str]
     found: list[Session] = []
     for _ in range(5):
         after = (found[-1].created_at, found[-1].id) if found else None
-        page = (sessions.connection, sessions.caller, IDLE, 1, after, filters)
+        page = (sessions.tx, sessions.caller, IDLE, 1, after, filters)
         found += await queries.list_page(*page)
     return [session.id for session in found]
 
@@ -146,17 +146,17 @@ async def test_a_page_has_the_sessions_that_the_key_is_bound_to(sessions: Sessio
     await sessions.add("adas", user_id="ada")
     await sessions.add("bobs", user_id="bob")
     bound = Caller("k", sessions.tenant, frozenset(), user_id="bob")
-    page = await queries.list_page(sessions.connection, bound, IDLE, 9, None, SessionFilters())
+    page = await queries.list_page(sessions.tx, bound, IDLE, 9, None, SessionFilters())
     assert [session.id for session in page] == ["bobs"]
 
 
 async def test_a_worker_locks_a_session_that_has_not_expired(sessions: Sessions) -> None:
     await sessions.add("trip", user_id="ada")
-    locked = await queries.lock_by_id(sessions.connection, sessions.tenant, "trip", IDLE)
+    locked = await queries.lock_by_id(sessions.tx, "trip", IDLE)
     assert locked is not None
     assert (locked.id, locked.user_id) == ("trip", "ada")
     await sessions.set("trip", expires_at=func.now())
-    assert await queries.lock_by_id(sessions.connection, sessions.tenant, "trip", IDLE) is None
+    assert await queries.lock_by_id(sessions.tx, "trip", IDLE) is None
 
 
 async def test_a_change_of_the_log_counts_its_turns_and_makes_caches_out_of_date(sessions: Sessions) -> None:
@@ -171,7 +171,7 @@ async def test_a_change_of_the_log_counts_its_turns_and_makes_caches_out_of_date
         ({"more_turns": 2, "last_seq": 5}, [2, 5, 2]),
         ({"more_turns": -1, "last_seq": 3}, [1, 5, 3]),
     ):
-        await queries.note_log_change(sessions.connection, sessions.tenant, "trip", **change)
+        await queries.note_log_change(sessions.tx, "trip", **change)
         assert await numbers() == expected
 
 
@@ -179,22 +179,22 @@ async def test_the_time_since_the_last_turn_is_that_of_the_session(sessions: Ses
     for session_id in ("trip", "other"):
         await sessions.add(session_id)
     session = await sessions.existing("trip")
-    assert await queries.seconds_since_turn(sessions.connection, session) == 0
+    assert await queries.seconds_since_turn(sessions.tx, session) == 0
     await sessions.use("other", turns=1, seconds_ago=9)
     await sessions.use("trip", turns=1, seconds_ago=5)
-    assert await queries.seconds_since_turn(sessions.connection, session) == 5
+    assert await queries.seconds_since_turn(sessions.tx, session) == 5
 
 
 async def test_sequence_numbers_are_reserved_in_a_row_and_renew_the_expiry(sessions: Sessions) -> None:
     await sessions.add("trip", ttl_seconds=60, expires_at=func.now() + seconds(1))
     await sessions.add("other")
     session = await sessions.existing("trip")
-    firsts = [await queries.reserve_seqs(sessions.connection, session, count) for count in (1, 3, 2)]
+    firsts = [await queries.reserve_seqs(sessions.tx, session, count) for count in (1, 3, 2)]
     assert firsts == [1, 2, 5]
     assert await sessions.column("trip", "last_seq") == 6
     assert await sessions.column("trip", "last_turn_at") == await sessions.now()
     assert await sessions.column("trip", "expires_at") == await sessions.now() + timedelta(seconds=60)
-    await queries.reserve_seqs(sessions.connection, await sessions.existing("other"), 1)
+    await queries.reserve_seqs(sessions.tx, await sessions.existing("other"), 1)
     assert await sessions.column("other", "expires_at") is None
 
 
@@ -202,7 +202,7 @@ async def test_the_expiry_is_renewed_of_a_session_with_a_time_to_live(sessions: 
     for session_id, ttl in (("trip", 60), ("other", 60), ("endless", None)):
         await sessions.add(session_id, ttl_seconds=ttl, expires_at=func.now() + seconds(1))
     for session_id in ("trip", "endless"):
-        await queries.renew_expiry(sessions.connection, await sessions.existing(session_id))
+        await queries.renew_expiry(sessions.tx, await sessions.existing(session_id))
     now = await sessions.now()
     remaining = {
         name: await sessions.column(name, "expires_at") - now for name in ("trip", "other", "endless")
@@ -220,14 +220,14 @@ async def test_sessions_to_delete_are_locked_by_id_by_owner_or_because_they_expi
     await sessions.add("ada-1", user_id="ada")
     await sessions.add("ada-2", user_id="ada", agent_id="b", expires_at=func.now())
     await sessions.add("bob-1", user_id="bob", agent_id="b", expires_at=func.now() + seconds(1))
-    connection, tenant = sessions.connection, sessions.tenant
-    assert _ids(await queries.lock(connection, tenant, ["bob-1", "ada-1", "none"])) == ["ada-1", "bob-1"]
-    assert _ids(await queries.lock_of(connection, tenant, user_id="ada")) == ["ada-1", "ada-2"]
-    assert _ids(await queries.lock_of(connection, tenant, user_id="ada", limit=1)) == ["ada-1"]
-    assert _ids(await queries.lock_of(connection, tenant, agent_id="b")) == ["ada-2", "bob-1"]
-    assert _ids(await queries.lock_expired(connection, tenant, 10)) == ["ada-2"]
-    assert await queries.lock_existing(connection, tenant, ["ada-1", "none"]) == {"ada-1"}
-    assert await queries.lock_existing(connection, tenant, []) == set()
+    tx = sessions.tx
+    assert _ids(await queries.lock(tx, ["bob-1", "ada-1", "none"])) == ["ada-1", "bob-1"]
+    assert _ids(await queries.lock_of(tx, user_id="ada")) == ["ada-1", "ada-2"]
+    assert _ids(await queries.lock_of(tx, user_id="ada", limit=1)) == ["ada-1"]
+    assert _ids(await queries.lock_of(tx, agent_id="b")) == ["ada-2", "bob-1"]
+    assert _ids(await queries.lock_expired(tx, 10)) == ["ada-2"]
+    assert await queries.lock_existing(tx, ["ada-1", "none"]) == {"ada-1"}
+    assert await queries.lock_existing(tx, []) == set()
 
 
 def _ids(sessions: list[queries.LockedSession]) -> list[str]:
@@ -239,7 +239,7 @@ async def test_a_session_whose_text_is_copied_can_be_changed_and_not_deleted(gat
     postgres, tenant = gateway.resources.postgres, gateway.tenant
     where = (session_table.c.tenant == tenant, session_table.c.id == "trip")
     async with postgres.for_tenant(tenant) as copying:
-        assert await queries.lock_existing(copying, tenant, ["trip"]) == {"trip"}
+        assert await queries.lock_existing(copying, ["trip"]) == {"trip"}
         async with postgres.for_tenant(tenant) as changing:
             await changing.execute(select(func.set_config("lock_timeout", "2s", True)))
             await changing.execute(update(session_table).where(*where).values(last_seq=7))
@@ -251,14 +251,14 @@ async def test_expired_sessions_that_another_sweep_deletes_are_left_to_it(gatewa
     postgres, tenant = gateway.resources.postgres, gateway.tenant
     for session_id in ("a", "b"):
         await gateway.client.post("/v1/sessions", json={"id": session_id})
-    async with postgres.for_tenant(tenant) as connection:
+    async with postgres.for_tenant(tenant) as tx:
         in_tenant = update(session_table).where(session_table.c.tenant == tenant)
-        await connection.execute(in_tenant.values(expires_at=func.now()))
+        await tx.execute(in_tenant.values(expires_at=func.now()))
     async with postgres.for_tenant(tenant) as first:
-        assert _ids(await queries.lock_expired(first, tenant, 1)) == ["a"]
+        assert _ids(await queries.lock_expired(first, 1)) == ["a"]
         async with postgres.for_tenant(tenant) as second:
             await second.execute(select(func.set_config("lock_timeout", "2s", True)))
-            assert _ids(await queries.lock_expired(second, tenant, 1)) == ["b"]
+            assert _ids(await queries.lock_expired(second, 1)) == ["b"]
 
 
 async def _is_locked(gateway: Gateway, session_id: str) -> bool:
@@ -266,8 +266,8 @@ async def _is_locked(gateway: Gateway, session_id: str) -> bool:
     statement = select(session_table.c.id).where(
         session_table.c.tenant == gateway.tenant, session_table.c.id == session_id
     )
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        rows = await connection.scalars(statement.with_for_update(skip_locked=True))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        rows = await tx.scalars(statement.with_for_update(skip_locked=True))
         return not list(rows)
 
 
@@ -291,8 +291,8 @@ async def test_sessions_are_idle_with_several_turns_and_none_of_late_in_exactly_
     await sessions.use("longer", turns=9, seconds_ago=IDLE + 2)
     await sessions.add("active")
     await sessions.use("active", turns=2, seconds_ago=IDLE)
-    assert await queries.list_idle(sessions.connection, scope, IDLE, 9) == ["longer", "idle"]
-    assert await queries.list_idle(sessions.connection, scope, IDLE, 1) == ["longer"]
+    assert await queries.list_idle(sessions.tx, scope, IDLE, 9) == ["longer", "idle"]
+    assert await queries.list_idle(sessions.tx, scope, IDLE, 1) == ["longer"]
 
 
 async def test_the_first_session_to_be_idle_is_waited_for(sessions: Sessions) -> None:
@@ -300,11 +300,11 @@ async def test_the_first_session_to_be_idle_is_waited_for(sessions: Sessions) ->
     for session_id, turns, ago in (("idle", 2, IDLE + 1), ("one-turn", 1, IDLE - 1)):
         await sessions.add(session_id)
         await sessions.use(session_id, turns=turns, seconds_ago=ago)
-    assert await queries.seconds_until_idle(sessions.connection, scope, IDLE) is None
+    assert await queries.seconds_until_idle(sessions.tx, scope, IDLE) is None
     for session_id, ago, remaining in (("late", 10.0, 50.0), ("early", 40.0, 20.0), ("now", IDLE, 0.0)):
         await sessions.add(session_id)
         await sessions.use(session_id, turns=2, seconds_ago=ago)
-        assert await queries.seconds_until_idle(sessions.connection, scope, IDLE) == remaining
+        assert await queries.seconds_until_idle(sessions.tx, scope, IDLE) == remaining
 
 
 async def test_the_totals_of_a_session_are_the_sums_of_its_charges(sessions: Sessions) -> None:
@@ -320,7 +320,7 @@ async def test_the_totals_of_a_session_are_the_sums_of_its_charges(sessions: Ses
     assert (session.spend["total_input_tokens"], session.spend["total_output_tokens"]) == (4, 8)
     assert (session.spend["total_cached_tokens"], session.spend["total_cost_usd"]) == (12, Decimal("0.75"))
     assert session.spend["unpriced"] == 2
-    await usage_queries.add_charges(sessions.connection, sessions.tenant, "other", [])
+    await usage_queries.add_charges(sessions.tx, "other", [])
     assert (await sessions.existing("other")).spend is None
 
 
@@ -344,4 +344,4 @@ async def _charge(sessions: Sessions, *costs: Decimal | None) -> None:
         )
         for number, cost in enumerate(costs)
     ]
-    await usage_queries.add_charges(sessions.connection, sessions.tenant, "trip", charges)
+    await usage_queries.add_charges(sessions.tx, "trip", charges)

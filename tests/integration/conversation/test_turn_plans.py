@@ -36,10 +36,10 @@ async def test_the_turns_of_hits_are_found_by_their_keys_without_statistics(
     compiled = prepared._compile(queries._select_by_keys(partial(filters.to_sql, scope)))
     keys = {"session_ids": [f"s{n % 100}" for n in range(200)], "seqs": [1 + n // 2 for n in range(200)]}
     arguments = compiled.arguments({"tenant": gateway.tenant, **keys})
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for statement in _MANY:
-            await connection.execute(text(statement), {"tenant": gateway.tenant})
-        driver = prepared.driver_of(connection)
+            await tx.execute(text(statement), {"tenant": gateway.tenant})
+        driver = prepared.driver_of(tx.connection)
         await driver.execute(f"SET LOCAL plan_cache_mode = '{mode}'")
         plan = "\n".join(row[0] for row in await driver.fetch(f"EXPLAIN {compiled.sql}", *arguments))
     assert re.search(r"using turn_pkey.*\n *Index Cond: .*session_id = .*seq = ", plan), plan

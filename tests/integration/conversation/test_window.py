@@ -135,8 +135,8 @@ async def test_without_redis_turns_are_read_from_postgres_and_not_cached(
 ) -> None:
     await gateway.resources.redis.delete(_key(gateway))
     settings, caller = gateway.resources.settings, Caller("k", gateway.tenant, frozenset())
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        session = await get_session(connection, settings, caller, SESSION)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        session = await get_session(tx, settings, caller, SESSION)
     turns = await window.load_turns(gateway.resources, session, 2, None)
     assert [turn.content for turn in turns] == ["2", "3"]
     assert await _cached(gateway) == []
@@ -144,8 +144,8 @@ async def test_without_redis_turns_are_read_from_postgres_and_not_cached(
 
 async def test_a_session_whose_turns_are_deleted_has_an_empty_window(trip: Agent, gateway: Gateway) -> None:
     await gateway.resources.redis.delete(_key(gateway))
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(delete(turn_table).where(turn_table.c.tenant == gateway.tenant))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(delete(turn_table).where(turn_table.c.tenant == gateway.tenant))
     assert await _read(gateway) == []
 
 

@@ -123,8 +123,8 @@ async def test_an_upload_that_failed_leaves_a_row_that_says_what_is_to_be_delete
     with pytest.raises(errors.NotFound):
         await _read(store, tenant, "a")
     await store.delete(tenant, "a")
-    async with with_s3.postgres.for_tenant(tenant) as connection:
-        assert await queries.find_file(connection, tenant, "a") is None
+    async with with_s3.postgres.for_tenant(tenant) as tx:
+        assert await queries.find_file(tx, "a") is None
 
 
 async def test_a_wrong_key_is_unavailable_and_the_error_has_no_names(

@@ -57,8 +57,8 @@ class Library:
         """Do what workers have to do, now and later, until no job is left or they make no progress."""
         for _ in range(_ROUNDS):
             await drain(self.gateway.resources)
-            async with self.gateway.resources.postgres.for_tenant(self.gateway.tenant) as connection:
-                if not await connection.scalar(select(func.count()).select_from(job)):
+            async with self.gateway.resources.postgres.for_tenant(self.gateway.tenant) as tx:
+                if not await tx.scalar(select(func.count()).select_from(job)):
                     return
             await make_due(self.gateway.resources)
 
@@ -90,18 +90,16 @@ class Library:
 
     async def parsed_chunks(self) -> int:
         """Return how many parsed chunks of the tenant are still to be stored."""
-        async with self.gateway.resources.postgres.for_tenant(self.gateway.tenant) as connection:
-            return int(await connection.scalar(select(func.count()).select_from(parsed_chunk)) or 0)
+        async with self.gateway.resources.postgres.for_tenant(self.gateway.tenant) as tx:
+            return int(await tx.scalar(select(func.count()).select_from(parsed_chunk)) or 0)
 
     async def rows(self) -> dict[str, int]:
         """Return how many chunks, files and points the tenant has."""
         resources, tenant = self.gateway.resources, self.gateway.tenant
         counts: dict[str, int] = {}
-        async with resources.postgres.for_tenant(tenant) as connection:
+        async with resources.postgres.for_tenant(tenant) as tx:
             for table in (document_chunk, document_file):
-                counts[table.name] = int(
-                    await connection.scalar(select(func.count()).select_from(table)) or 0
-                )
+                counts[table.name] = int(await tx.scalar(select(func.count()).select_from(table)) or 0)
         generation = await resources.search_index.live(RecordKind.DOCUMENT_CHUNK)
         points = f"collections/{generation.collection}/points/count"
         condition = filters.all_of(filters.tenant_condition(tenant))

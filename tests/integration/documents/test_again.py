@@ -24,8 +24,8 @@ async def test_a_failed_document_is_tried_again_as_its_next_version_with_the_fil
 ) -> None:
     uploaded = await library.upload("The office opens at nine.", "a.txt", source="a")
     resources, tenant = library.gateway.resources, library.gateway.tenant
-    async with resources.postgres.for_tenant(tenant) as connection:
-        file_id = await connection.scalar(text("SELECT name FROM document_file"))
+    async with resources.postgres.for_tenant(tenant) as tx:
+        file_id = await tx.scalar(text("SELECT name FROM document_file"))
     await file_store(resources).delete(tenant, file_id)
     await library.process()
     failed = await library.get(uploaded["id"])

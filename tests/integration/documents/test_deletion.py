@@ -5,6 +5,7 @@ from http import HTTPStatus
 import pytest
 
 from shared.foundation.stages import REMOVE
+from shared.infra.transaction import Transaction
 from shared.lifecycle import delete_document, erasure
 from shared.memory.documents import chunk_queries
 from tests.agent import Json
@@ -35,9 +36,9 @@ async def test_nothing_of_a_long_document_is_found_from_the_answer_on_and_a_job_
     portions: list[int] = []
     delete_chunks = chunk_queries.delete_chunks
 
-    async def count(connection: object, tenant: str, ids: list[str]) -> None:
+    async def count(tx: Transaction, ids: list[str]) -> None:
         portions.append(len(ids))
-        await delete_chunks(connection, tenant, ids)  # type: ignore[arg-type]
+        await delete_chunks(tx, ids)
 
     monkeypatch.setattr(chunk_queries, "delete_chunks", count)
     added, answer = await delete_long(library)

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from shared.foundation.stages import PARSE_DOCUMENT, PUBLISH_DOCUMENT
+from shared.infra.transaction import Transaction
 from shared.jobs.table import job
 from shared.lifecycle import delete_document
 from shared.memory.documents import chunk_queries, parsed_chunk_queries
@@ -44,9 +45,9 @@ async def test_each_turn_gives_the_job_back_and_goes_on_where_the_one_before_end
 
     async def look(*arguments: object) -> object:
         document = await library.get(uploaded["id"])
-        async with library.gateway.resources.postgres.for_tenant(library.gateway.tenant) as connection:
+        async with library.gateway.resources.postgres.for_tenant(library.gateway.tenant) as tx:
             is_job = (job.c.stage == "parse_document", job.c.tenant == library.gateway.tenant)
-            attempts = await connection.scalar(select(job.c.attempts).where(*is_job))
+            attempts = await tx.scalar(select(job.c.attempts).where(*is_job))
         seen.append((document["progress"], int(attempts or 0)))
         assert await library.texts("harbour") == ["The old harbour."]
         return await store(*arguments)  # type: ignore[arg-type]
@@ -132,9 +133,9 @@ async def test_the_chunks_of_a_long_replaced_version_are_deleted_some_at_a_time(
     dropped: list[int] = []
     delete_chunks = chunk_queries.delete_chunks
 
-    async def count(connection: object, tenant: str, ids: list[str]) -> None:
+    async def count(tx: Transaction, ids: list[str]) -> None:
         dropped.append(len(ids))
-        await delete_chunks(connection, tenant, ids)  # type: ignore[arg-type]
+        await delete_chunks(tx, ids)
 
     monkeypatch.setattr(chunk_queries, "delete_chunks", count)
     await library.add(paragraphs("old harbour", CHUNKS), source="a")
@@ -155,11 +156,9 @@ async def test_a_document_stays_ready_if_the_deletion_of_its_earlier_version_end
     await resources.index_writer.close()
     await publish.publish_batch(resources, await claim(resources, PUBLISH_DOCUMENT, 1))
     assert (await library.get(new["id"]))["state"] == "ready"
-    async with resources.postgres.for_tenant(library.gateway.tenant) as connection:
+    async with resources.postgres.for_tenant(library.gateway.tenant) as tx:
         used_up = {"attempts": resources.settings.job_max_attempts}
-        changed = await connection.execute(
-            update(job).where(job.c.stage == "publish_document").values(used_up)
-        )
+        changed = await tx.execute(update(job).where(job.c.stage == "publish_document").values(used_up))
     assert changed.rowcount == 1
     assert await sweep_jobs.fail_exhausted_jobs(resources) == 1
     ready = await library.get(new["id"])
@@ -230,8 +229,8 @@ async def test_chunks_that_an_older_release_has_stored_in_part_are_read_anew(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _store_half(library, monkeypatch)
-    async with library.gateway.resources.postgres.for_tenant(library.gateway.tenant) as connection:
-        await connection.execute(delete(parsed_chunk))
+    async with library.gateway.resources.postgres.for_tenant(library.gateway.tenant) as tx:
+        await tx.execute(delete(parsed_chunk))
     await library.make_due()
     await library.process()
     [document] = (await library.agent.request("GET", "/v1/documents"))["results"]
@@ -243,9 +242,9 @@ async def test_a_job_of_an_earlier_version_publishes_nothing(library: Library) -
     resources = library.gateway.resources
     await library.add("The old harbour.", source="a")
     uploaded = await library.upload(paragraphs("new harbour", CHUNKS), source="a")
-    async with resources.postgres.for_tenant(library.gateway.tenant) as connection:
+    async with resources.postgres.for_tenant(library.gateway.tenant) as tx:
         stage = {"stage": PUBLISH_DOCUMENT.name, "version": uploaded["version"] - 1}
-        await connection.execute(update(job).where(job.c.stage == PARSE_DOCUMENT.name).values(stage))
+        await tx.execute(update(job).where(job.c.stage == PARSE_DOCUMENT.name).values(stage))
     await drain(resources, PUBLISH_DOCUMENT, publish.publish_batch)
     assert (await library.get(uploaded["id"]))["state"] == "pending"
     assert await library.texts("harbour") == ["The old harbour."]

@@ -193,12 +193,10 @@ async def test_a_file_without_text_fails_with_its_reason_and_is_tried_again_when
 async def test_a_file_that_ends_its_worker_too_often_fails_with_that_reason(library: Library) -> None:
     uploaded = await library.upload("Poison.")
     resources = library.gateway.resources
-    async with resources.postgres.for_tenant(library.gateway.tenant) as connection:
-        claimed = await job_queries.get_unclaimed(
-            connection, library.gateway.tenant, RecordKind.DOCUMENT, uploaded["id"], PARSE_DOCUMENT
-        )
+    async with resources.postgres.for_tenant(library.gateway.tenant) as tx:
+        claimed = await job_queries.get_unclaimed(tx, RecordKind.DOCUMENT, uploaded["id"], PARSE_DOCUMENT)
         used_up = {"attempts": resources.settings.job_max_attempts}
-        await connection.execute(update(job).where(job.c.id == claimed.id).values(used_up))
+        await tx.execute(update(job).where(job.c.id == claimed.id).values(used_up))
     assert await sweep_jobs.fail_exhausted_jobs(resources) == 1
     failed = await library.get(uploaded["id"])
     assert (failed["state"], failed["reason_code"]) == ("failed", "exhausted")

@@ -83,8 +83,8 @@ async def execute_run(resources: Resources, tenant: str, run_id: str, max_passes
 
 
 async def load_run(resources: Resources, tenant: str, run_id: str) -> Run:
-    async with resources.postgres.for_tenant(tenant) as connection:
-        run = await dream_queries.get(connection, tenant, run_id)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        run = await dream_queries.get(tx, run_id)
     assert run is not None
     return run
 
@@ -114,8 +114,8 @@ async def add_turns(model_gateway: Gateway, session_id: str, *contents: str) -> 
 async def list_unread(model_gateway: Gateway, name: DreamPass) -> list[str]:
     """Return the contents of the turns that a pass has not read."""
     scope = Scope(model_gateway.tenant)
-    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
-        turns, _ = await unread_turn_queries.list_oldest_unread(connection, scope, name, 1000)
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as tx:
+        turns, _ = await unread_turn_queries.list_oldest_unread(tx, scope, name, 1000)
     return [turn.content for turn in turns]
 
 

@@ -13,8 +13,8 @@ from tests.conftest import Gateway
 async def due_at(model_gateway: Gateway) -> datetime | None:
     is_start = (job.c.stage == DREAM_START.name) & (job.c.pipeline == DREAM_START.pipeline)
     where = (job.c.tenant == model_gateway.tenant, is_start)
-    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
-        run_at: datetime | None = await connection.scalar(select(job.c.run_at).where(*where))
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as tx:
+        run_at: datetime | None = await tx.scalar(select(job.c.run_at).where(*where))
     return run_at
 
 

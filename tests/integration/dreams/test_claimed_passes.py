@@ -46,14 +46,14 @@ async def take_job(gateway: Gateway) -> None:
     """Take the job of the tenant's pass as another worker would."""
     where = (job.c.tenant == gateway.tenant, job.c.stage == DREAM_PASS.name)
     claim = {"lease_token": func.gen_random_uuid(), "run_at": func.now() + func.make_interval(0, 0, 0, 0, 1)}
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(update(job).where(*where).values(claim))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(update(job).where(*where).values(claim))
 
 
 async def attempts(gateway: Gateway) -> int:
     where = (job.c.tenant == gateway.tenant, job.c.stage == DREAM_PASS.name)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return int(await connection.scalar(select(job.c.attempts).where(*where)) or 0)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return int(await tx.scalar(select(job.c.attempts).where(*where)) or 0)
 
 
 @pytest.mark.parametrize("is_useful", [True, False])
@@ -188,9 +188,9 @@ async def test_each_call_extends_the_lease(model_gateway: Gateway, models: Model
     where = (job.c.tenant == model_gateway.tenant, job.c.stage == DREAM_PASS.name)
 
     async def seconds_left() -> float:
-        async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
+        async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as tx:
             statement = select(func.extract("epoch", job.c.run_at - func.now())).where(*where)
-            return float(await connection.scalar(statement) or 0)
+            return float(await tx.scalar(statement) or 0)
 
     left: list[float] = []
 

@@ -62,9 +62,9 @@ async def start_run(model_gateway: Gateway) -> str:
 async def job_state(model_gateway: Gateway) -> tuple[Any, int, bool]:
     """Return the lease token and the attempts of the run's job, and whether it is due."""
     where = (job.c.tenant == model_gateway.tenant, job.c.stage == DREAM_PASS.name)
-    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as tx:
         statement = select(job.c.lease_token, job.c.attempts, job.c.run_at <= func.now()).where(*where)
-        row = (await connection.execute(statement)).one()
+        row = (await tx.execute(statement)).one()
     return row[0], row[1], row[2]
 
 

@@ -119,15 +119,15 @@ async def test_a_pass_whose_worker_died_is_sent_again_when_its_lease_has_ended(
 async def add_orphans(gateway: Gateway, count: int, stage: Stage = DREAM_PASS, attempts: int = 0) -> None:
     """Leave jobs whose runs are gone, as erasures of earlier releases did."""
     tenant, versions = gateway.tenant, {f"gone-{number}": 1 for number in range(count)}
-    async with gateway.resources.postgres.for_tenant(tenant) as connection:
-        await job_queries.enqueue(connection, tenant, RecordKind.DREAM_RUN, stage, versions)
-        await connection.execute(update(job).where(job.c.record_id.in_(versions)).values(attempts=attempts))
+    async with gateway.resources.postgres.for_tenant(tenant) as tx:
+        await job_queries.enqueue(tx, tenant, RecordKind.DREAM_RUN, stage, versions)
+        await tx.execute(update(job).where(job.c.record_id.in_(versions)).values(attempts=attempts))
 
 
 async def jobs_of_runs(gateway: Gateway) -> list[str]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         is_of_run = (job.c.tenant == gateway.tenant, job.c.kind == RecordKind.DREAM_RUN)
-        return list(await connection.scalars(select(job.c.record_id).where(*is_of_run)))
+        return list(await tx.scalars(select(job.c.record_id).where(*is_of_run)))
 
 
 @pytest.mark.parametrize("stage", PASS_STAGES, ids=lambda stage: stage.name)
@@ -167,8 +167,8 @@ async def test_a_job_of_a_run_that_has_ended_ends(
     sent.clear()
     await dispatch.dispatch_next_passes(quiet_gateway.resources)
     assert (await run_task(quiet_gateway.resources, sent[0])).startswith("skipped")
-    async with quiet_gateway.resources.postgres.for_tenant(quiet_gateway.tenant) as connection:
+    async with quiet_gateway.resources.postgres.for_tenant(quiet_gateway.tenant) as tx:
         tenant, kind = quiet_gateway.tenant, RecordKind.DREAM_RUN
-        await job_queries.enqueue(connection, tenant, kind, DREAM_PASS, {run_id: 1})
+        await job_queries.enqueue(tx, tenant, kind, DREAM_PASS, {run_id: 1})
     assert await dispatch.dispatch_next_passes(quiet_gateway.resources) == 0
     assert await jobs_of_runs(quiet_gateway) == []

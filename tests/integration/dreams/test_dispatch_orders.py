@@ -72,9 +72,9 @@ class Fleet:
     async def orphan(self, user_id: str) -> None:
         """Leave a job without a run, as erasures of earlier releases did."""
         stage = PASS_STAGES[int(user_id[-1]) % len(PASS_STAGES)]
-        async with self.resources.postgres.for_tenant(TENANT) as connection:
+        async with self.resources.postgres.for_tenant(TENANT) as tx:
             ids = {uuid4().hex: 1}
-            await job_queries.enqueue(connection, TENANT, RecordKind.DREAM_RUN, stage, ids)
+            await job_queries.enqueue(tx, TENANT, RecordKind.DREAM_RUN, stage, ids)
 
     async def dispatch(self) -> None:
         """Send what is to be sent, as beat has it done."""
@@ -86,8 +86,8 @@ class Fleet:
             "run_at": job.c.run_at - seconds(LONG_SECONDS),
             "sent_at": job.c.sent_at - seconds(LONG_SECONDS),
         }
-        async with self.resources.postgres.across_tenants() as connection:
-            await connection.execute(update(job).where(job.c.kind == RecordKind.DREAM_RUN).values(values))
+        async with self.resources.postgres.across_tenants() as tx:
+            await tx.execute(update(job).where(job.c.kind == RecordKind.DREAM_RUN).values(values))
 
     async def lose(self) -> None:
         """Lose a task on its way."""
@@ -97,9 +97,9 @@ class Fleet:
         """Claim a job and die."""
         if self.tasks:
             name, run_id, _ = self.tasks.pop(0)
-            async with self.resources.postgres.for_tenant(TENANT) as connection:
+            async with self.resources.postgres.for_tenant(TENANT) as tx:
                 stage, kind = stage_of_pass(name), RecordKind.DREAM_RUN
-                await claim.claim_one(connection, TENANT, kind, run_id, stage, LONG_SECONDS / 2)
+                await claim.claim_one(tx, kind, run_id, stage, LONG_SECONDS / 2)
 
     async def run(self) -> None:
         """Run the pass of a task."""
@@ -120,17 +120,17 @@ class Fleet:
 
     async def list_jobs(self) -> list[str]:
         """Return the ids of the runs that have a job."""
-        async with self.resources.postgres.for_tenant(TENANT) as connection:
+        async with self.resources.postgres.for_tenant(TENANT) as tx:
             is_of_run = job.c.kind == RecordKind.DREAM_RUN
-            return list(await connection.scalars(select(job.c.record_id).where(is_of_run)))
+            return list(await tx.scalars(select(job.c.record_id).where(is_of_run)))
 
     async def count_running(self, user_id: str | None = None) -> int:
         """Return how many runs have not ended, of one user or all."""
         statement = select(func.count()).where(dream_run.c.tenant == TENANT, dream_run.c.state == "running")
         if user_id is not None:
             statement = statement.where(dream_run.c.user_id == user_id)
-        async with self.resources.postgres.for_tenant(TENANT) as connection:
-            return int(await connection.scalar(statement) or 0)
+        async with self.resources.postgres.for_tenant(TENANT) as tx:
+            return int(await tx.scalar(statement) or 0)
 
 
 def test_no_order_of_events_lets_a_job_hold_a_place_for_ever(

@@ -33,8 +33,8 @@ async def test_no_run_is_started_by_a_worker_that_has_lost_the_job(
         async def is_active_for_long(*args: Any) -> bool:
             """Take so long that the lease ends and another worker claims the job."""
             del args
-            async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-                await connection.execute(update(job).values(lease_token=func.gen_random_uuid()))
+            async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+                await tx.execute(update(job).values(lease_token=func.gen_random_uuid()))
             return False
 
         monkeypatch.setattr(turn_queries, "has_turn_within", is_active_for_long)
@@ -49,17 +49,17 @@ async def test_a_scope_whose_run_has_not_ended_is_due_again_after_it(active: Act
         await start_due_runs(gateway.resources)
         [run] = await runs(gateway)
         assert await due_at(gateway) is not None
-        async with gateway.resources.postgres.across_tenants() as connection:
+        async with gateway.resources.postgres.across_tenants() as tx:
             is_of_run = job.c.kind == RecordKind.DREAM_RUN
-            passes = await connection.scalars(select(job.c.record_id).where(is_of_run))
+            passes = await tx.scalars(select(job.c.record_id).where(is_of_run))
             assert list(passes) == [run["id"]], "no job of a run that does not exist"
 
 
 async def claim_evaluation(gateway: Gateway) -> Job:
     """Claim the job of the tenant's scope that evaluates sessions."""
     await make_due(gateway.resources)
-    async with gateway.resources.postgres.across_tenants() as connection:
-        jobs = await claim.claim_batch(connection, DREAM_START, 10, 60, 5)
+    async with gateway.resources.postgres.across_tenants() as tx:
+        jobs = await claim.claim_batch(tx, DREAM_START, 10, 60, 5)
     [evaluation] = [claimed for claimed in jobs if claimed.pipeline is Pipeline.EVALUATION]
     return evaluation
 
@@ -93,9 +93,9 @@ async def test_without_a_model_no_evaluation_is_started(
         await make_idle(gateway, await create_session(gateway, "Where is the tram?", "Thanks."))
         await due_evaluations.start_or_reschedule(gateway.resources, await claim_evaluation(gateway))
         assert await runs(gateway) == []
-        async with gateway.resources.postgres.for_tenant(tenant) as connection:
+        async with gateway.resources.postgres.for_tenant(tenant) as tx:
             where = (job.c.tenant == tenant, job.c.pipeline == Pipeline.EVALUATION)
-            assert await connection.scalar(select(func.count()).where(*where)) == 0
+            assert await tx.scalar(select(func.count()).where(*where)) == 0
 
 
 async def test_a_pass_that_is_switched_off_is_in_no_run(active: Active) -> None:

@@ -63,10 +63,10 @@ async def test_a_session_is_evaluated_when_it_has_been_idle_for_half_an_hour(ser
 async def test_the_evaluation_of_sessions_does_not_delay_the_run_of_the_scope(serve: Serve) -> None:
     async with serve(dream_initial_delay=600) as gateway:
         await make_idle(gateway, await create_session(gateway, "Where is the tram?", "Thanks."))
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
             is_evaluation = job.c.pipeline == Pipeline.EVALUATION
-            await connection.execute(update(job).where(is_evaluation).values(run_at=func.now()))
-            await connection.execute(job.delete().where(~is_evaluation))
+            await tx.execute(update(job).where(is_evaluation).values(run_at=func.now()))
+            await tx.execute(job.delete().where(~is_evaluation))
         [run] = await run_due(gateway)
         assert run["actor"] == "evaluation"
         assert await evaluation_due_in(gateway) is None
@@ -77,9 +77,9 @@ async def test_the_evaluation_of_sessions_does_not_delay_the_run_of_the_scope(se
 
 
 async def _seconds_until(gateway: Gateway, moment: Any) -> float:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         return float(moment.timestamp()) - float(
-            await connection.scalar(select(func.extract("epoch", func.now()))) or 0
+            await tx.scalar(select(func.extract("epoch", func.now()))) or 0
         )
 
 
@@ -148,16 +148,16 @@ async def test_a_worker_that_looks_for_idle_sessions_waits_for_turns_and_turns_w
     async with serve() as gateway:
         session = await create_session(gateway, "Where is the tram?", "Thanks.")
         await make_due(gateway.resources)
-        async with gateway.resources.postgres.across_tenants() as connection:
-            jobs = await claim.claim_batch(connection, DREAM_START, 10, 60, 5)
+        async with gateway.resources.postgres.across_tenants() as tx:
+            jobs = await claim.claim_batch(tx, DREAM_START, 10, 60, 5)
         [claimed] = [claimed for claimed in jobs if claimed.pipeline is Pipeline.EVALUATION]
         scope = dream_schedule.scope_from_record_id(gateway.tenant, claimed.record_id)
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-            await dream_schedule.schedule_evaluation(connection, gateway.resources.settings, scope)
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+            await dream_schedule.schedule_evaluation(tx, gateway.resources.settings, scope)
             async with asyncio.timeout(5):
                 await add_turns(gateway, session, "That was the wrong tram.")
             looking = asyncio.create_task(due_evaluations.start_or_reschedule(gateway.resources, claimed))
-            await wait_until_blocked(connection, looking)
+            await wait_until_blocked(tx, looking)
         await looking
         assert await evaluation_due_in(gateway) is not None
 
@@ -193,9 +193,9 @@ async def test_an_evaluation_is_dropped_if_another_worker_has_the_job_by_then(
 
         async def take_job() -> None:
             is_pass = (job.c.tenant == gateway.tenant, job.c.stage == "dream_pass")
-            async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+            async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
                 token = func.gen_random_uuid()
-                await connection.execute(update(job).where(*is_pass).values(lease_token=token))
+                await tx.execute(update(job).where(*is_pass).values(lease_token=token))
 
         def lose_lease(call: Call) -> str:
             del call

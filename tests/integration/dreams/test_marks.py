@@ -55,10 +55,10 @@ async def test_a_pass_whose_workers_died_leaves_a_turn_unread_that_it_was_not_gi
     await asyncio.to_thread(models.wait_for_calls, 1, 10, CHAT)
     await add_turns(model_gateway, session, "And long ones on Sundays.")
 
-    async with resources.postgres.for_tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as tx:
         attempts = resources.settings.job_max_attempts
         where = (job.c.tenant == tenant, job.c.stage == DREAM_PASS.name)
-        await connection.execute(update(job).where(*where).values(attempts=attempts))
+        await tx.execute(update(job).where(*where).values(attempts=attempts))
     await make_due(resources)
     await fail_exhausted_jobs(resources)
     pass_task.cancel()

@@ -48,8 +48,8 @@ async def test_a_pass_waits_until_its_model_answers(
         assert [row["stage"] for row in paused] == ["dream"]
 
     models.chat_default = merge_reply(ids)
-    async with refused.resources.postgres.across_tenants() as connection:
-        await connection.execute(update(model_pause).values(next_probe_at=func.now()))
+    async with refused.resources.postgres.across_tenants() as tx:
+        await tx.execute(update(model_pause).values(next_probe_at=func.now()))
     await execute_run(refused.resources, refused.tenant, run_id)
     ended = (await refused.client.get(f"/v1/dreams/{run_id}")).json()
     assert ended["passes"][0]["applied"] == {"created": 1, "archived": 3}

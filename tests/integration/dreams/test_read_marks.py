@@ -27,8 +27,8 @@ PREFERENCES, EPISODES = DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES
 
 
 async def mark_turns(gateway: Gateway, name: DreamPass, *turns: tuple[str, int]) -> None:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await unread_turn_queries.mark_read(connection, Scope(gateway.tenant), name, turns)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await unread_turn_queries.mark_read(tx, Scope(gateway.tenant), name, turns)
 
 
 async def test_a_turn_is_read_by_the_pass_that_read_it(gateway: Gateway) -> None:
@@ -43,8 +43,8 @@ async def test_a_turn_may_be_marked_twice_and_one_that_was_deleted_is_left_out(g
     session = await create_session(gateway, "one", "two")
     for _ in range(2):
         await mark_turns(gateway, PREFERENCES, (session, 1), ("deleted", 7))
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        marks = await connection.execute(select(dream_read_turn.c.session_id, dream_read_turn.c.seq))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        marks = await tx.execute(select(dream_read_turn.c.session_id, dream_read_turn.c.seq))
         assert [tuple(mark) for mark in marks] == [(session, 1)]
 
 
@@ -56,9 +56,9 @@ async def test_a_pass_reads_the_turns_of_its_own_scope(gateway: Gateway) -> None
 
 
 async def unread_corrections(gateway: Gateway, name: DreamPass) -> list[str]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         signals = await unread_signal_queries.list_unread_corrections(
-            connection, Scope(gateway.tenant), name, days=1, limit=10
+            tx, Scope(gateway.tenant), name, days=1, limit=10
         )
     return [signal.id for signal in signals]
 
@@ -73,21 +73,21 @@ async def test_a_correction_is_read_by_the_pass_that_read_it(gateway: Gateway) -
     signal_ids = await unread_corrections(gateway, name)
     assert len(signal_ids) == 2, "no other signal"
     for _ in range(2):
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
             scope = Scope(gateway.tenant)
-            await unread_signal_queries.mark_read(connection, scope, name, [signal_ids[0], "deleted"])
-            marks = await connection.scalars(select(dream_read_signal.c.signal_id))
+            await unread_signal_queries.mark_read(tx, scope, name, [signal_ids[0], "deleted"])
+            marks = await tx.scalars(select(dream_read_signal.c.signal_id))
             assert list(marks) == [signal_ids[0]]
     assert await unread_corrections(gateway, name) == [signal_ids[1]]
     assert len(await unread_corrections(gateway, other)) == 2
 
 
 async def unevaluated(gateway: Gateway) -> list[str]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         earlier = session_table.c.last_turn_at - timedelta(hours=1)
-        await connection.execute(update(session_table).values(last_turn_at=earlier))
+        await tx.execute(update(session_table).values(last_turn_at=earlier))
         is_unevaluated = evaluated_session_queries.is_unevaluated()
-        sessions = await session_queries.list_idle(connection, Scope(gateway.tenant), 60, 10, is_unevaluated)
+        sessions = await session_queries.list_idle(tx, Scope(gateway.tenant), 60, 10, is_unevaluated)
     return sorted(sessions)
 
 
@@ -95,15 +95,15 @@ async def test_a_session_is_evaluated_up_to_its_last_turn(gateway: Gateway) -> N
     first = await create_session(gateway, "one", "two")
     second = await create_session(gateway, "three", "four")
     expired = await create_session(gateway, "five", "six")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(delete(turn_table).where(turn_table.c.session_id == expired))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(delete(turn_table).where(turn_table.c.session_id == expired))
     assert await unevaluated(gateway) == sorted([first, second])
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await evaluated_session_queries.mark_evaluated(connection, gateway.tenant, first, 1)
-        await evaluated_session_queries.mark_evaluated(connection, gateway.tenant, "deleted", 1)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await evaluated_session_queries.mark_evaluated(tx, first, 1)
+        await evaluated_session_queries.mark_evaluated(tx, "deleted", 1)
     assert await unevaluated(gateway) == sorted([first, second]), "not up to its last turn"
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await evaluated_session_queries.mark_evaluated(connection, gateway.tenant, first, 2)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await evaluated_session_queries.mark_evaluated(tx, first, 2)
     assert await unevaluated(gateway) == [second]
     await add_turns(gateway, first, "five")
     assert await unevaluated(gateway) == sorted([first, second])
@@ -115,8 +115,8 @@ async def test_a_session_is_left_alone_after_two_useless_replies_until_its_next_
     session = await create_session(gateway, "one", "two")
 
     async def refuse(seq: int) -> list[str]:
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-            await evaluated_session_queries.mark_refused(connection, gateway.tenant, session, seq)
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+            await evaluated_session_queries.mark_refused(tx, session, seq)
         return await unevaluated(gateway)
 
     assert await refuse(2) == [session]
@@ -134,28 +134,28 @@ async def save_memory(gateway: Gateway, content: str) -> Memory:
 
 
 async def read_memory(gateway: Gateway, memory_id: str) -> Memory:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        [memory] = await memory_queries.read(connection, gateway.tenant, [memory_id])
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        [memory] = await memory_queries.read(tx, [memory_id])
     return memory
 
 
 async def refused(gateway: Gateway, memories: Sequence[Memory]) -> dict[str, int]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return await progress_queries.list_refused(connection, memories)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return await progress_queries.list_refused(tx, memories)
 
 
 async def test_a_memory_is_set_aside_until_it_changes_or_is_reviewed(gateway: Gateway) -> None:
     memories = [await save_memory(gateway, f"Ada has boat {number}.") for number in range(3)]
     sizes = {memory.id: 4 for memory in memories} | {"deleted": 4}
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await progress_queries.save_refused(connection, gateway.tenant, sizes)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await progress_queries.save_refused(tx, sizes)
     assert len(await refused(gateway, memories)) == 3
 
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         reviewed = {memories[0].id: 1, "deleted": 1}
-        await progress_queries.save_reviewed(connection, gateway.tenant, reviewed)
+        await progress_queries.save_reviewed(tx, reviewed)
         newer = update(memory_table).where(memory_table.c.id == memories[1].id)
-        await connection.execute(newer.values(version=memory_table.c.version + 1))
+        await tx.execute(newer.values(version=memory_table.c.version + 1))
     memories = [await read_memory(gateway, memory.id) for memory in memories]
     assert await refused(gateway, memories) == {memories[2].id: 4}
 
@@ -163,11 +163,9 @@ async def test_a_memory_is_set_aside_until_it_changes_or_is_reviewed(gateway: Ga
 async def test_the_last_reviewed_version_of_a_memory_counts(gateway: Gateway) -> None:
     memory = await save_memory(gateway, "Ada has a boat.")
     scope = Scope(gateway.tenant)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for version in (1, 2):
-            await progress_queries.save_reviewed(connection, gateway.tenant, {memory.id: version})
-            assert await progress_queries.list_reviewed(connection, scope, [memory.id]) == {
-                memory.id: version
-            }
-        await connection.execute(delete(memory_table).where(memory_table.c.id == memory.id))
-        await progress_queries.save_reviewed(connection, gateway.tenant, {memory.id: 3})
+            await progress_queries.save_reviewed(tx, {memory.id: version})
+            assert await progress_queries.list_reviewed(tx, scope, [memory.id]) == {memory.id: version}
+        await tx.execute(delete(memory_table).where(memory_table.c.id == memory.id))
+        await progress_queries.save_reviewed(tx, {memory.id: 3})

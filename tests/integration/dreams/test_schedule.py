@@ -56,9 +56,9 @@ async def test_an_active_scope_is_rescheduled_until_it_is_quiet(active: Active) 
         run_at = await due_at(model_gateway)
         assert run_at is not None
         assert timedelta(seconds=900) < run_at - datetime.now(UTC) <= timedelta(seconds=1000)
-        async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
+        async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as tx:
             statement = select(job.c.reason_code).where(job.c.pipeline == DREAM_START.pipeline)
-            assert await connection.scalar(statement) == ReasonCode.NOT_READY
+            assert await tx.scalar(statement) == ReasonCode.NOT_READY
 
 
 async def test_without_scheduled_dreams_no_scope_is_due(active: Active) -> None:

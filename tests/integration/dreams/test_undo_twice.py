@@ -30,8 +30,8 @@ async def test_what_an_undo_deletes_is_removed_everywhere_before_it_answers(gate
     await save(gateway, "Ship it on Monday.")
     undone = await undo(gateway, await run_dream(gateway, passes=["deduplicate"]))
     assert undone["removed"]
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert list(await connection.execute(select(removal_table))) == []
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert list(await tx.execute(select(removal_table))) == []
 
 
 async def test_what_somebody_has_saved_again_is_not_restored_beside_it(

@@ -39,8 +39,8 @@ def settings(make_settings: Callable[..., config.Settings], endpoint: EmbeddingE
 
 
 async def _make_probe_due(stack: TestStack) -> None:
-    async with stack.resources.postgres.across_tenants() as connection:
-        await connection.execute(text("UPDATE model_pause SET next_probe_at = now()"))
+    async with stack.resources.postgres.across_tenants() as tx:
+        await tx.execute(text("UPDATE model_pause SET next_probe_at = now()"))
 
 
 async def _search(stack: TestStack) -> dict[str, Any]:
@@ -168,8 +168,8 @@ async def test_a_refused_query_pauses_nothing_if_it_may_be_about_the_query_and_m
 
 
 async def _next_probe(stack: TestStack) -> object:
-    async with stack.resources.postgres.across_tenants() as connection:
-        return await connection.scalar(text("SELECT next_probe_at FROM model_pause"))
+    async with stack.resources.postgres.across_tenants() as tx:
+        return await tx.scalar(text("SELECT next_probe_at FROM model_pause"))
 
 
 @pytest.mark.parametrize("status", [401, 503])

@@ -60,9 +60,9 @@ async def test_a_memory_that_another_has_replaced_stays_and_keeps_saying_by_whic
         await save(enricher, NOTE, enrich=False),
         await save(enricher, "So.", enrich=False),
     )
-    async with enricher.resources.postgres.for_tenant(enricher.tenant) as connection:
-        [replaced] = await queries.lock(connection, enricher.tenant, [replaced_id])
-        await queries.close(connection, replaced, datetime(2024, 1, 1, tzinfo=UTC), newer_id)
+    async with enricher.resources.postgres.for_tenant(enricher.tenant) as tx:
+        [replaced] = await queries.lock(tx, [replaced_id])
+        await queries.close(tx, replaced, datetime(2024, 1, 1, tzinfo=UTC), newer_id)
     assert await compact(enricher) == 0
     assert (await load(enricher, replaced_id))["superseded_by"] == [newer_id]
 

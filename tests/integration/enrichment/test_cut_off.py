@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from shared.foundation import errors
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries as memory_queries
 from tests.conftest import Gateway
 from tests.draining import drain
@@ -70,10 +71,10 @@ async def test_the_parts_are_recorded_together_or_not_at_all(
 ) -> None:
     update_columns = memory_queries.update_columns
 
-    async def fail(*args: Any) -> None:
-        if "superseded_by" in args[3]:
+    async def fail(tx: Transaction, memory_id: str, columns: dict[str, Any]) -> None:
+        if "superseded_by" in columns:
             raise errors.LociError("killed here")
-        await update_columns(*args)
+        await update_columns(tx, memory_id, columns)
 
     monkeypatch.setattr(memory_queries, "update_columns", fail)
     models.chat_default = Limited(109, "length")

@@ -49,13 +49,13 @@ async def status_of(gateway: Gateway) -> dict[str, Any]:
 
 
 async def make_probe_due(gateway: Gateway) -> None:
-    async with gateway.resources.postgres.across_tenants() as connection:
-        await connection.execute(update(model_pause).values(next_probe_at=func.now()))
+    async with gateway.resources.postgres.across_tenants() as tx:
+        await tx.execute(update(model_pause).values(next_probe_at=func.now()))
 
 
 async def attempts(gateway: Gateway) -> list[int]:
-    async with gateway.resources.postgres.across_tenants() as connection:
-        rows = await connection.scalars(select(job.c.attempts).where(job.c.stage == "enrich"))
+    async with gateway.resources.postgres.across_tenants() as tx:
+        rows = await tx.scalars(select(job.c.attempts).where(job.c.stage == "enrich"))
         return list(rows)
 
 

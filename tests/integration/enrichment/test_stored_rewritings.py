@@ -35,8 +35,8 @@ def lose_job(gateway: Gateway, text: str) -> Callable[[Call], str]:
             "lease_token": func.gen_random_uuid(),
             "run_at": func.now() + func.make_interval(0, 0, 0, 0, 1),
         }
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-            await connection.execute(update(job).where(*where).values(taken))
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+            await tx.execute(update(job).where(*where).values(taken))
 
     def reply(call: Call) -> str:
         del call
@@ -61,8 +61,8 @@ async def test_a_note_that_is_not_pending_any_more_costs_no_call(
 ) -> None:
     memory_id = await save(enricher, NOTE)
     where = (memory_table.c.tenant == enricher.tenant, memory_table.c.id == memory_id)
-    async with enricher.resources.postgres.for_tenant(enricher.tenant) as connection:
-        await connection.execute(update(memory_table).where(*where).values(state="final"))
+    async with enricher.resources.postgres.for_tenant(enricher.tenant) as tx:
+        await tx.execute(update(memory_table).where(*where).values(state="final"))
     await enrichment.enrich(enricher.resources, await claim_note(enricher), lambda: None)
     assert models.chat_calls == []
     assert (await load(enricher, memory_id))["state"] == "final"
@@ -92,11 +92,11 @@ async def test_a_note_goes_with_a_memory_that_said_a_part_of_it_before(
 async def claim_note(gateway: Gateway, attempts: int = 1) -> Job:
     """Claim the only note of the tenant at this attempt."""
     where = (job.c.tenant == gateway.tenant, job.c.stage == ENRICH.name)
-    async with gateway.resources.postgres.across_tenants() as connection:
+    async with gateway.resources.postgres.across_tenants() as tx:
         due = {"run_at": func.now(), "attempts": attempts - 1, "lease_token": None}
-        await connection.execute(update(job).where(*where).values(due))
-    async with gateway.resources.postgres.across_tenants() as connection:
-        jobs = await claim.claim_batch(connection, ENRICH, 100, 60, 1000)
+        await tx.execute(update(job).where(*where).values(due))
+    async with gateway.resources.postgres.across_tenants() as tx:
+        jobs = await claim.claim_batch(tx, ENRICH, 100, 60, 1000)
     [claimed] = [item for item in jobs if item.tenant == gateway.tenant]
     return claimed
 

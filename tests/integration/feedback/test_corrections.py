@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal, SignalType
 from shared.conversation.sessions.open import get_session
@@ -14,6 +12,7 @@ from shared.conversation.turns import append
 from shared.conversation.turns.turn import Turn
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from tests.conftest import Gateway
 
 
@@ -33,12 +32,12 @@ def _turns(*contents: tuple[Role, str]) -> list[Turn]:
 
 
 @asynccontextmanager
-async def _open_session(gateway: Gateway) -> AsyncIterator[tuple[AsyncConnection, Session]]:
+async def _open_session(gateway: Gateway) -> AsyncIterator[tuple[Transaction, Session]]:
     body = {"id": "s", "agent_id": "support", "user_id": "ada"}
     await gateway.client.post("/v1/sessions", json=body)
     caller = Caller("k", gateway.tenant, frozenset({"write"}))
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        yield connection, await get_session(connection, gateway.resources.settings, caller, "s")
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        yield tx, await get_session(tx, gateway.resources.settings, caller, "s")
 
 
 async def _signals(gateway: Gateway) -> list[FeedbackSignal]:

@@ -44,9 +44,9 @@ async def _summaries(gateway: Gateway, **query: Any) -> list[str]:
 
 async def _set_age(gateway: Gateway, signal_id: str, days: float) -> None:
     """Make a signal this many days old."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         statement = update(feedback_signal).where(feedback_signal.c.id == signal_id)
-        await connection.execute(statement.values(created_at=func.now() - timedelta(days=days)))
+        await tx.execute(statement.values(created_at=func.now() - timedelta(days=days)))
 
 
 async def test_fb1_a_signal_has_an_id_of_twelve_hex_digits_a_time_and_the_owner_of_its_session(
@@ -136,8 +136,8 @@ async def test_a_signal_whose_random_id_exists_gets_another_id(
         secrets, "token_hex", lambda size: next_ids.pop() if size == 6 and next_ids else token_hex(size)
     )
     draft = FeedbackSignalDraft(type=SignalType.SESSION_SUMMARY, summary="by a dream")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await feedback_queries.insert_for_session_id(connection, gateway.tenant, "s", draft)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await feedback_queries.insert_for_session_id(tx, "s", draft)
     assert next_ids == []
     next_ids.append(existing_id)
     await _report(gateway, "s", "by a caller")
@@ -167,13 +167,13 @@ async def test_fb3_recent_returns_the_newest_signals_of_one_scope_up_to_the_limi
             await _report(gateway, session_id, f"{session_id} {number}")
     old_signal = await _report(gateway, "adas", "too old")
     await _set_age(gateway, old_signal["id"], 7.1)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for user_id, name in (("ada", "adas"), (None, "common")):
             scope = Scope(gateway.tenant, "a", user_id)
-            summaries = [signal.summary for signal in await feedback_report.recent(connection, scope)]
+            summaries = [signal.summary for signal in await feedback_report.recent(tx, scope)]
             assert summaries == [f"{name} 2", f"{name} 1", f"{name} 0"]
-            assert len(await feedback_report.recent(connection, scope, limit=2)) == 2
-        signals = await feedback_report.recent(connection, Scope(gateway.tenant, "a", "ada"), days=8)
+            assert len(await feedback_report.recent(tx, scope, limit=2)) == 2
+        signals = await feedback_report.recent(tx, Scope(gateway.tenant, "a", "ada"), days=8)
         assert signals[-1].summary == "too old"
 
 
@@ -263,7 +263,7 @@ async def test_signals_older_than_the_retention_period_are_deleted_and_newer_one
     signals = {days: await _report(gateway, "s", str(days)) for days in (31, 29)}
     for days, signal in signals.items():
         await _set_age(gateway, signal["id"], days)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await feedback_queries.delete_expired(connection, gateway.tenant, timedelta(days=30)) == 1
-        summaries = (await connection.scalars(select(feedback_signal.c.summary))).all()
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert await feedback_queries.delete_expired(tx, timedelta(days=30)) == 1
+        summaries = (await tx.scalars(select(feedback_signal.c.summary))).all()
     assert summaries == ["29"]

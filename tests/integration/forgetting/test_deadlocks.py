@@ -46,12 +46,12 @@ async def test_a_request_that_postgres_ended_for_a_deadlock_is_answered(
         await waiting.execute(text("SET LOCAL ROLE NONE"))
         await waiting.execute(text("SET LOCAL deadlock_timeout = '5min'"))
         process = await waiting.scalar(select(func.pg_backend_pid()))
-        await queries.lock(waiting, gateway.tenant, [third])
+        await queries.lock(waiting, [third])
         async with for_tenant(gateway.tenant) as between:
-            await queries.lock(between, gateway.tenant, [second])
+            await queries.lock(between, [second])
             answer = asyncio.ensure_future(request_all(agent))
             await wait_until_blocked(between, answer)
-            last = asyncio.ensure_future(queries.lock(waiting, gateway.tenant, [first]))
+            last = asyncio.ensure_future(queries.lock(waiting, [first]))
             await wait_until(lambda: between.scalar(select(func.cardinality(func.pg_blocking_pids(process)))))
         await last
     assert await answer == len(_TEXTS)

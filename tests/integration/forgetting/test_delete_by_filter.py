@@ -35,8 +35,8 @@ async def _save_batch(agent: Agent, contents: list[str], **fields: Any) -> None:
 
 
 async def _tombstones(gateway: Gateway, *contents: str) -> set[str]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return await tombstones.find_deleted(connection, Scope(gateway.tenant), contents)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return await tombstones.find_deleted(tx, Scope(gateway.tenant), contents)
 
 
 async def test_what_matches_in_exactly_one_scope_is_deleted_with_every_copy(
@@ -124,11 +124,11 @@ async def test_a_memory_that_is_restored_while_its_deletion_waits_leaves_what_wa
             is_any = {"field": "state", "op": "in", "value": ["archived", "final"]}
             await _delete(agent, {"and": [by_id, is_any]})
 
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         live = {"state": "final", "archived_at": None}
-        await queries.update_columns(connection, gateway.tenant, source["id"], live)
+        await queries.update_columns(tx, source["id"], live)
         deletion = asyncio.ensure_future(delete_source())
-        await wait_until_blocked(connection, deletion)
+        await wait_until_blocked(tx, deletion)
     await deletion
     await agent.request("GET", f"/v1/memories/{source['id']}", status=HTTPStatus.NOT_FOUND)
     await agent.memory(derived["id"])

@@ -26,23 +26,22 @@ OTHER = "The shelf is empty."
 
 
 async def _cache(gateway: Gateway, *texts: str) -> None:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         vectors = {text: [0.5] for text in texts}
-        await embedding_cache.save(connection, gateway.tenant, "e", vectors)
+        await embedding_cache.save(tx, "e", vectors)
 
 
 async def _count_cached(gateway: Gateway) -> int:
     where = cache_table.c.tenant == gateway.tenant
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return int(await connection.scalar(select(func.count()).where(where)) or 0)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return int(await tx.scalar(select(func.count()).where(where)) or 0)
 
 
 async def _texts(gateway: Gateway, session: str, memory_id: str) -> list[str]:
     """Return the texts of a session's observations and of a memory as they are embedded."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        tenant = gateway.tenant
-        noted = await observation_queries.embedding_texts(connection, tenant, [session])
-        memories = await maintenance_queries.list_embedding_texts(connection, tenant, [memory_id])
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        noted = await observation_queries.embedding_texts(tx, [session])
+        memories = await maintenance_queries.list_embedding_texts(tx, [memory_id])
         return [*noted.values(), *memories]
 
 
@@ -63,9 +62,9 @@ async def test_cached_vectors_go_with_the_texts_and_no_others(agent: Agent, gate
 
 async def _add_sessions(gateway: Gateway, ids: Sequence[str], **options: bool) -> Deletion:
     rows = Deletion(gateway.tenant)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        sessions = await session_queries.lock(connection, gateway.tenant, ids)
-        await deletion.add_sessions(connection, rows, sessions, **options)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        sessions = await session_queries.lock(tx, ids)
+        await deletion.add_sessions(tx, rows, sessions, **options)
     return rows
 
 
@@ -89,10 +88,10 @@ async def test_the_windows_that_show_a_memory_go_with_it(agent: Agent, gateway: 
     await agent.context(session, "What does the jar hold?")
     await _cache(gateway, OTHER)
     rows = Deletion(gateway.tenant)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await deletion.add_memories(connection, rows, [])
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await deletion.add_memories(tx, rows, [])
         assert (rows.subjects, rows.items) == ({}, {})
-        await deletion.add_memories(connection, rows, [memory["id"]])
+        await deletion.add_memories(tx, rows, [memory["id"]])
     assert rows.subjects == {Subject.MEMORY: [memory["id"]]}
     assert rows.items == {removal.points_of(RecordKind.MEMORY): {memory["id"]}, removal.WINDOW: {session}}
     assert rows.embedding_texts == [JAR]
@@ -109,13 +108,13 @@ async def test_cached_vectors_of_preferences_and_skills_go_with_them(
     if is_cached:
         await _cache(gateway, OTHER)
     rows = Deletion(gateway.tenant)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await deletion.add_skills(connection, rows, [])
-        await deletion.add_preferences(connection, rows, {})
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await deletion.add_skills(tx, rows, [])
+        await deletion.add_preferences(tx, rows, {})
         assert (rows.subjects, rows.items) == ({}, {})
-        [skill] = await hit_queries.list_catalogue(connection, Scope(gateway.tenant, "default"))
-        await deletion.add_skills(connection, rows, [skill.searchable])
-        await deletion.add_preferences(connection, rows, {"p1": "tea", "p2": None})
+        [skill] = await hit_queries.list_catalogue(tx, Scope(gateway.tenant, "default"))
+        await deletion.add_skills(tx, rows, [skill.searchable])
+        await deletion.add_preferences(tx, rows, {"p1": "tea", "p2": None})
     assert rows.subjects == {Subject.SKILL: [skill.id], Subject.PREFERENCE: ["p1", "p2"]}
     assert rows.items == {
         removal.points_of(RecordKind.SKILL): {skill.id},
@@ -127,13 +126,13 @@ async def test_cached_vectors_of_preferences_and_skills_go_with_them(
 
 async def test_the_work_on_a_session_ends_with_it(agent: Agent, gateway: Gateway) -> None:
     deleted, kept = await agent.session(), await agent.session()
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for stage in (EXPIRE_WINDOW, SUMMARIZE):
             versions = {deleted: 1, kept: 1}
-            await job_queries.enqueue(connection, gateway.tenant, RecordKind.SESSION, stage, versions)
+            await job_queries.enqueue(tx, gateway.tenant, RecordKind.SESSION, stage, versions)
     await agent.request("DELETE", f"/v1/sessions/{deleted}")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         of_tenant = select(job_table.c.record_id).where(
             job_table.c.tenant == gateway.tenant, job_table.c.kind == RecordKind.SESSION
         )
-        assert list(await connection.scalars(of_tenant)) == [kept, kept]
+        assert list(await tx.scalars(of_tenant)) == [kept, kept]

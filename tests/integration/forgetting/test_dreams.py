@@ -90,9 +90,9 @@ async def test_what_a_pass_learnt_from_a_turn_that_was_withdrawn_meanwhile_is_dr
     await _extract_episodes(model_gateway)
     assert models.chat_calls, "the model was asked"
     assert await records_with(inspector, model_gateway, SECRET) == []
-    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as connection:
+    async with model_gateway.resources.postgres.for_tenant(model_gateway.tenant) as tx:
         scope, name = Scope(model_gateway.tenant, user_id="ada"), DreamPass.EXTRACT_EPISODES
-        unread, _ = await unread_turn_queries.list_oldest_unread(connection, scope, name, 9)
+        unread, _ = await unread_turn_queries.list_oldest_unread(tx, scope, name, 9)
     assert len(unread) == (2 if more else 1), "the turns that are left stay due"
 
 
@@ -218,5 +218,5 @@ async def test_a_run_of_an_erased_user_ends(model_gateway: Gateway, models: Mode
 async def _dream_jobs(gateway: Gateway) -> list[str]:
     """Return the stages of the jobs of dreams."""
     where = (job.c.tenant == gateway.tenant, job.c.pipeline.not_in([Pipeline.INDEX, Pipeline.REMOVAL]))
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return list(await connection.scalars(select(job.c.stage).where(*where)))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return list(await tx.scalars(select(job.c.stage).where(*where)))

@@ -1,13 +1,13 @@
 """What has expired is shown nowhere, though the sweep has not deleted it yet."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from shared.dreams.runs import queries as run_queries
 from shared.dreams.runs import recheck
-from shared.dreams.runs.dream_run import PassState, Run
+from shared.dreams.runs.dream_run import PassState
 from shared.dreams.runs.outcome import Outcome
 from shared.foundation.stages import DreamPass
 from tests.agent import Agent, Json, wait_until
@@ -203,9 +203,8 @@ async def test_a_pass_that_was_shown_a_memory_which_expired_meanwhile_keeps_noth
     outcome = Outcome(inputs={"a": SECRET}, proposed=[SECRET], shown_memories=shown)
 
     async def recheck_outcome() -> Outcome:
-        run: Any = type("AnyRun", (), {"tenant": gateway.tenant})()
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-            return await recheck.without_deleted(connection, cast(Run, run), outcome)
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+            return await recheck.without_deleted(tx, outcome)
 
     assert await recheck_outcome() is outcome
     await expire(memory["id"])
@@ -221,11 +220,11 @@ async def test_a_dream_run_is_read_without_the_texts_of_what_has_expired(
     run_id = (await agent.request("POST", "/v1/dreams", json={"dry_run": True}, status=CREATED))["id"]
     texts: Json = {"inputs": {memory["id"]: 1}, "proposed": [SECRET], "rejections": [{"detail": SECRET}]}
     pass_ = DreamPass.CONSOLIDATE
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        run = await run_queries.get(connection, gateway.tenant, run_id)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        run = await run_queries.get(tx, run_id)
         assert run is not None
         columns: Json = {**texts, "record_ids": [memory["id"]]}
-        await run_queries.end_pass(connection, run, pass_, PassState.DONE, **columns)
+        await run_queries.end_pass(tx, run, pass_, PassState.DONE, **columns)
 
     async def read_texts() -> Json:
         passes = (await agent.request("GET", f"/v1/dreams/{run_id}"))["passes"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Column, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.context import recheck
 from shared.conversation.sessions.table import session as session_table
@@ -15,6 +14,7 @@ from shared.foundation import config
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import ReasonCode
+from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.jobs.table import job as job_table
 from shared.lifecycle import erasure, erasure_queries
@@ -45,9 +45,9 @@ async def _go_on_erasing(resources: Resources, tenant: str, erasure_id: str) -> 
 async def _begin_erasure(gateway: Gateway) -> str:
     """Write down an erasure whose rows a job is to delete."""
     tenant, erasure_id = gateway.tenant, "erasure-1"
-    async with gateway.resources.postgres.for_tenant(tenant) as connection:
-        digest = await erasure_queries.digest_of(connection, tenant, Subject.USER, "ada")
-        await erasure_queries.add(connection, tenant, erasure_id, Subject.USER, digest, "ada")
+    async with gateway.resources.postgres.for_tenant(tenant) as tx:
+        digest = await erasure_queries.digest_of(tx, Subject.USER, "ada")
+        await erasure_queries.add(tx, erasure_id, Subject.USER, digest, "ada")
     return erasure_id
 
 
@@ -75,7 +75,7 @@ async def test_an_import_waits_for_the_erasure_of_its_agent_or_user(
             await erasure_queries.list_last(importing, Scope(tenant, **scope))
 
     async with resources.postgres.for_tenant(tenant) as erasing:
-        await removals.lock_subject(erasing, tenant, subject, scope[field])
+        await removals.lock_subject(erasing, subject, scope[field])
         task = asyncio.ensure_future(begin_import())
         await wait_until_blocked(erasing, task)
     await task
@@ -87,11 +87,11 @@ async def test_an_erasure_that_finds_nothing_new_still_stops_an_import_that_bega
     scope = Scope(gateway.tenant, user_id="ada")
     await agent.save("Ada likes trains.", user_id="ada")
     first = await agent.request("DELETE", "/v1/users/ada")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        before = await erasure_queries.list_last(connection, scope)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        before = await erasure_queries.list_last(tx, scope)
     assert (await agent.request("DELETE", "/v1/users/ada"))["id"] == first["id"]
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await erasure_queries.list_last(connection, scope) != before
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert await erasure_queries.list_last(tx, scope) != before
 
 
 async def test_a_context_locks_the_sessions_whose_turns_it_shows_until_it_is_recorded(
@@ -116,8 +116,8 @@ async def test_a_context_locks_the_sessions_whose_turns_it_shows_until_it_is_rec
 
 async def _unlocked(gateway: Gateway, column: Column[str]) -> list[str]:
     """Return the values of a column in the tenant's rows that no transaction has locked."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return list(await connection.scalars(select(column).with_for_update(skip_locked=True)))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return list(await tx.scalars(select(column).with_for_update(skip_locked=True)))
 
 
 async def test_an_erasure_locks_sessions_then_charges_then_memories(agent: Agent, gateway: Gateway) -> None:
@@ -143,15 +143,15 @@ async def test_a_deletion_that_finds_more_to_delete_once_it_has_its_locks_begins
     merged, source = await agent.save("Ada likes trains."), await agent.save("Ada likes trams.")
     lock = memory_queries.lock
 
-    async def archive_and_lock(connection: AsyncConnection, tenant: str, ids: list[str]) -> list[Memory]:
+    async def archive_and_lock(tx: Transaction, ids: list[str]) -> list[Memory]:
         monkeypatch.setattr(memory_queries, "lock", lock)
-        async with gateway.resources.postgres.for_tenant(tenant) as merging:
-            of_tenant = update(memory_table).where(memory_table.c.tenant == tenant)
+        async with gateway.resources.postgres.for_tenant(tx.tenant) as merging:
+            of_tenant = update(memory_table).where(memory_table.c.tenant == tx.tenant)
             is_merged = of_tenant.where(memory_table.c.id == merged["id"])
             await merging.execute(is_merged.values(derived_from=[source["id"]]))
             is_source = of_tenant.where(memory_table.c.id == source["id"])
             await merging.execute(is_source.values(archived_at=func.now(), state="archived"))
-        return await lock(connection, tenant, ids)
+        return await lock(tx, ids)
 
     monkeypatch.setattr(memory_queries, "lock", archive_and_lock)
     await agent.request("DELETE", f"/v1/memories/{merged['id']}")
@@ -170,10 +170,10 @@ async def test_a_removal_that_a_worker_could_not_finish_is_tried_again(
         await finish_removals(cut_off.resources)
     is_removal = (job_table.c.tenant == gateway.tenant, job_table.c.kind == "removal")
     columns = (job_table.c.lease_token, job_table.c.reason_code, job_table.c.run_at > func.now())
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        (job,) = await connection.execute(select(*columns).where(*is_removal))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        (job,) = await tx.execute(select(*columns).where(*is_removal))
         assert tuple(job) == (None, ReasonCode.UNAVAILABLE, True)
-        await connection.execute(update(job_table).where(*is_removal).values(run_at=func.now()))
+        await tx.execute(update(job_table).where(*is_removal).values(run_at=func.now()))
     refusal = await agent.client.post("/v1/sessions", json={"id": "trip"})
     assert refusal.status_code == HTTPStatus.CONFLICT, "its state would be removed with the old one's"
     await finish_removals(gateway.resources)

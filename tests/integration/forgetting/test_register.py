@@ -7,11 +7,12 @@ from typing import Any
 import asyncpg
 import pytest
 from sqlalchemy import Table, func, insert, make_url, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from migrations.schema import metadata
 from shared.foundation import config
 from shared.foundation.content import Effect, Subject
+from shared.infra.transaction import Transaction
 from shared.lifecycle import register
 from tests.agent import Agent
 from tests.conftest import Gateway
@@ -21,9 +22,7 @@ TABLES = metadata.tables
 
 
 @pytest.fixture
-async def connection(
-    make_settings: Callable[..., config.Settings], tenant: str
-) -> AsyncIterator[AsyncConnection]:
+async def tx(make_settings: Callable[..., config.Settings], tenant: str) -> AsyncIterator[Transaction]:
     """A transaction of the schema's owner, in which the tenant has one row in every table."""
     address = make_settings().postgres_url
     assert address is not None
@@ -35,23 +34,21 @@ async def connection(
         assert isinstance(driver_connection, asyncpg.Connection)
         await plant(driver_connection, tenant)
         await connection.execute(select(func.set_config("session_replication_role", "origin", True)))
-        yield connection
+        yield Transaction(connection, tenant)
         await connection.rollback()
     await engine.dispose()
 
 
-async def _forget(
-    connection: AsyncConnection, tenant: str, subjects: Mapping[Subject, Sequence[str]]
-) -> set[str]:
+async def _forget(tx: Transaction, tenant: str, subjects: Mapping[Subject, Sequence[str]]) -> set[str]:
     """Forget subjects, and return the columns by which one row each was changed."""
-    counts = await register.forget(connection, tenant, subjects)
+    counts = await register.forget(Transaction(tx.connection, tenant), subjects)
     assert set(counts.values()) <= {0, 1}
     return {column for column, count in counts.items() if count}
 
 
-async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str, Any] | None:
+async def _row(tx: Transaction, tenant: str, name: str) -> dict[str, Any] | None:
     statement = select(TABLES[name]).where(TABLES[name].c.tenant == tenant)
-    row = (await connection.execute(statement)).mappings().one_or_none()
+    row = (await tx.execute(statement)).mappings().one_or_none()
     return None if row is None else dict(row)
 
 
@@ -143,40 +140,36 @@ async def _row(connection: AsyncConnection, tenant: str, name: str) -> dict[str,
     ],
 )
 async def test_each_row_that_names_a_subject_is_changed_and_counted_once(
-    connection: AsyncConnection,
+    tx: Transaction,
     tenant: str,
     subject: Subject,
     subject_id: str,
     columns: set[str],
     counted_again: set[str],
 ) -> None:
-    assert await _forget(connection, tenant, {subject: ["nobody#1"]}) == set()
-    assert await _forget(connection, f"{tenant}-other", {subject: [subject_id]}) == set()
-    assert await _forget(connection, tenant, {subject: ["nobody#1", subject_id]}) == columns
-    assert await _forget(connection, tenant, {subject: [subject_id]}) == counted_again
+    assert await _forget(tx, tenant, {subject: ["nobody#1"]}) == set()
+    assert await _forget(tx, f"{tenant}-other", {subject: [subject_id]}) == set()
+    assert await _forget(tx, tenant, {subject: ["nobody#1", subject_id]}) == columns
+    assert await _forget(tx, tenant, {subject: [subject_id]}) == counted_again
 
 
-async def test_columns_are_cleared_to_null_or_to_their_default(
-    connection: AsyncConnection, tenant: str
-) -> None:
+async def test_columns_are_cleared_to_null_or_to_their_default(tx: Transaction, tenant: str) -> None:
     subjects = {Subject.USER: [USER], Subject.TURN: [TURN], Subject.DREAM_RUN: [RUN]}
-    await _forget(connection, tenant, subjects)
-    charge, run_pass = await _row(connection, tenant, "charge"), await _row(connection, tenant, "dream_pass")
+    await _forget(tx, tenant, subjects)
+    charge, run_pass = await _row(tx, tenant, "charge"), await _row(tx, tenant, "dream_pass")
     assert charge is not None
     assert (charge["user_id"], charge["session_id"], charge["usage_id"]) == (None, None, None)
     assert charge["model"] is not None, "the money was spent"
     assert run_pass is None, "it goes with its run"
 
 
-async def test_a_list_loses_what_was_deleted_and_keeps_the_rest(
-    connection: AsyncConnection, tenant: str
-) -> None:
+async def test_a_list_loses_what_was_deleted_and_keeps_the_rest(tx: Transaction, tenant: str) -> None:
     turn = TABLES["turn"]
     lines = [{"id": MEMORY, "line": "a"}, {"id": "other", "line": "b"}]
     values = {"recalled_ids": [MEMORY, "other"], "recalled_lines": lines}
-    await connection.execute(update(turn).where(turn.c.tenant == tenant).values(values))
-    await _forget(connection, tenant, {Subject.MEMORY: [MEMORY]})
-    row, run_pass = await _row(connection, tenant, "turn"), await _row(connection, tenant, "dream_pass")
+    await tx.execute(update(turn).where(turn.c.tenant == tenant).values(values))
+    await _forget(tx, tenant, {Subject.MEMORY: [MEMORY]})
+    row, run_pass = await _row(tx, tenant, "turn"), await _row(tx, tenant, "dream_pass")
     assert row is not None
     assert (row["recalled_ids"], row["recalled_lines"]) == (["other"], lines[1:])
     assert run_pass is not None
@@ -184,12 +177,12 @@ async def test_a_list_loses_what_was_deleted_and_keeps_the_rest(
 
 
 async def test_a_row_that_names_another_kind_of_owner_by_the_same_id_stays(
-    connection: AsyncConnection, tenant: str
+    tx: Transaction, tenant: str
 ) -> None:
     row = {"tenant": tenant, "owner_kind": "agent", "owner_id": SESSION, "version": 1}
-    await connection.execute(insert(TABLES["state_store"]).values(row))
-    assert await _forget(connection, tenant, {Subject.AGENT: [SESSION]}) == {"state_store.owner_id"}
-    store = await _row(connection, tenant, "state_store")
+    await tx.execute(insert(TABLES["state_store"]).values(row))
+    assert await _forget(tx, tenant, {Subject.AGENT: [SESSION]}) == {"state_store.owner_id"}
+    store = await _row(tx, tenant, "state_store")
     assert store is not None
     assert store["owner_kind"] == "session"
 
@@ -215,44 +208,44 @@ async def test_the_rows_of_one_table_are_locked(agent: Agent, gateway: Gateway) 
             return {name for name in tables if await _is_locked(other, TABLES[name])}
 
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as locking:
-        await register.lock(locking, gateway.tenant, "charge", {Subject.USER: ["nobody"]})
+        await register.lock(locking, "charge", {Subject.USER: ["nobody"]})
         assert await locked("charge", "pinned_text") == set()
-        await register.lock(locking, gateway.tenant, "charge", {Subject.USER: [USER]})
+        await register.lock(locking, "charge", {Subject.USER: [USER]})
         assert await locked("charge", "session", "memory", "pinned_text") == {"charge"}
 
 
-async def _is_locked(connection: AsyncConnection, table: Table) -> bool:
+async def _is_locked(tx: Transaction, table: Table) -> bool:
     rows = select(*table.primary_key).with_for_update(skip_locked=True).subquery()
-    return await connection.scalar(select(func.count()).select_from(rows)) == 0
+    return await tx.scalar(select(func.count()).select_from(rows)) == 0
 
 
 @pytest.mark.parametrize(("count", "is_hashed"), [(1, False), (100, False), (101, True)])
 async def test_many_ids_are_looked_for_by_another_statement_and_found_as_well(
-    connection: AsyncConnection, tenant: str, count: int, *, is_hashed: bool
+    tx: Transaction, tenant: str, count: int, *, is_hashed: bool
 ) -> None:
     ids = [MEMORY, *(f"other-{number}" for number in range(1, count))]
     turn = TABLES["turn"]
     condition = register._overlaps(turn.c.recalled_ids, ids)
     assert ("unnest" in str(condition)) is is_hashed
     found = select(func.count()).where(turn.c.tenant == tenant, condition)
-    assert await connection.scalar(found) == 1
+    assert await tx.scalar(found) == 1
     others = select(func.count()).where(
         turn.c.tenant == tenant, register._overlaps(turn.c.recalled_ids, ids[1:])
     )
-    assert await connection.scalar(others) == 0
+    assert await tx.scalar(others) == 0
 
 
-async def test_what_is_changed_is_locked_first(connection: AsyncConnection, tenant: str) -> None:
+async def test_what_is_changed_is_locked_first(tx: Transaction) -> None:
     """Rows are locked in the order of their keys: two deletions of the same rows must not deadlock."""
     statements: list[str] = []
-    execute = AsyncConnection.execute
+    execute = tx.execute
 
-    async def record(self: AsyncConnection, statement: Any, *arguments: Any, **options: Any) -> Any:
+    async def record(statement: Any, *arguments: Any, **options: Any) -> Any:
         statements.append(str(statement).split(maxsplit=1)[0])
-        return await execute(self, statement, *arguments, **options)
+        return await execute(statement, *arguments, **options)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(AsyncConnection, "execute", record)
-        await register.forget(connection, tenant, {Subject.TURN: [TURN]})
+        patched.setattr(tx, "execute", record)
+        await register.forget(tx, {Subject.TURN: [TURN]})
     assert statements[::2] == ["SELECT"] * 4
     assert sorted(statements[1::2]) == ["DELETE", "UPDATE", "UPDATE", "UPDATE"]

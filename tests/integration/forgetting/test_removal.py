@@ -34,29 +34,29 @@ RECEIPT = "receipt-1"
 
 
 async def _begin(gateway: Gateway, items: Items) -> Removal:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return await removal.begin(connection, gateway.tenant, items)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return await removal.begin(tx, items)
 
 
 async def _left(gateway: Gateway, rest: Removal) -> list[str]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         found = text("SELECT item FROM removal WHERE tenant = :tenant AND operation_id = :id ORDER BY item")
-        return list(await connection.scalars(found, {"tenant": gateway.tenant, "id": rest.operation_id}))
+        return list(await tx.scalars(found, {"tenant": gateway.tenant, "id": rest.operation_id}))
 
 
 async def _job(gateway: Gateway, record_id: str) -> Row[Any] | None:
     """Return the job of a removal or a record, with the seconds until it is due."""
     due = text("*, extract(epoch FROM run_at - now())::float AS due_in")
     where = (job_table.c.tenant == gateway.tenant, job_table.c.record_id == record_id)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        rows = await connection.execute(select(due).select_from(job_table).where(*where))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        rows = await tx.execute(select(due).select_from(job_table).where(*where))
         job: Row[Any] | None = rows.one_or_none()
         return job
 
 
 async def _put_point(gateway: Gateway, record_id: str, version: int) -> Generation:
-    async with gateway.resources.postgres.across_tenants() as connection:
-        (generation,) = await generations.list_generations(connection, RecordKind.MEMORY)
+    async with gateway.resources.postgres.across_tenants() as tx:
+        (generation,) = await generations.list_generations(tx, RecordKind.MEMORY)
     document = IndexDocument(gateway.tenant, RecordKind.MEMORY, record_id, version, "plum", "plum")
     await points.upsert_points(gateway.resources.qdrant, generation.collection, [document])
     return generation
@@ -71,10 +71,10 @@ async def _versions(gateway: Gateway, generation: Generation) -> list[int]:
 
 
 async def test_what_is_written_down_is_due_when_the_request_is_over(gateway: Gateway) -> None:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        rest = await removal.begin(connection, gateway.tenant, {WORKING: ["session/a"]}, RECEIPT)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        rest = await removal.begin(tx, {WORKING: ["session/a"]}, RECEIPT)
         due_in = text("SELECT extract(epoch FROM run_at - now())::float FROM job WHERE record_id = :id")
-        assert await connection.scalar(due_in, {"id": RECEIPT}) == 5
+        assert await tx.scalar(due_in, {"id": RECEIPT}) == 5
     assert rest == Removal(gateway.tenant, RECEIPT)
     assert 0 < removal.REQUEST_SECONDS < 1, "a request answers soon"
     others = [await _begin(gateway, {STATE: []}) for _ in range(2)]
@@ -179,8 +179,8 @@ async def test_a_window_is_removed_a_second_time_when_its_job_runs(
     job = await _job(gateway, rest.operation_id)
     assert job is not None
     assert RECHECK_SECONDS < job.due_in <= RECHECK_SECONDS + 1
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(text("UPDATE removal SET removed_at = removed_at - interval '10 seconds'"))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(text("UPDATE removal SET removed_at = removed_at - interval '10 seconds'"))
     await removal.work_off(gateway.resources, rest, time_limit=None)
     assert removed == [["trip"], ["trip"]]
     assert await _left(gateway, rest) == []
@@ -194,21 +194,21 @@ async def test_the_receipt_counts_entries_and_scratch_stores(
     for key in ("patrol/a/1", "patrol/a/2", "patrol/b/1"):
         await agent.put(key, "x")
     tenant = gateway.tenant
-    async with gateway.resources.postgres.for_tenant(tenant) as connection:
-        await erasure_queries.add(connection, tenant, RECEIPT, Subject.USER, b"x", None)
+    async with gateway.resources.postgres.for_tenant(tenant) as tx:
+        await erasure_queries.add(tx, RECEIPT, Subject.USER, b"x", None)
         items: Items = {WORKING: ["patrol/a", "patrol/b"], STATE: ["trip"], WINDOW: ["trip"], MEMORIES: ["m"]}
-        rest = await removal.begin(connection, tenant, items, RECEIPT)
+        rest = await removal.begin(tx, items, RECEIPT)
     await removal.work_off(gateway.resources, rest, time_limit=None)
-    async with gateway.resources.postgres.for_tenant(tenant) as connection:
-        receipt = await erasure_queries.get(connection, tenant, RECEIPT)
+    async with gateway.resources.postgres.for_tenant(tenant) as tx:
+        receipt = await erasure_queries.get(tx, RECEIPT)
     assert receipt is not None
     assert receipt["counts"] == {"working_entries": 3}
 
 
 async def test_a_record_that_is_newer_than_the_deletion_keeps_its_point(gateway: Gateway) -> None:
     rest = await _begin(gateway, {MEMORIES: ["m1"]})
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        items = await removals.list_items(connection, rest.tenant, rest.operation_id, MEMORIES, 1)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        items = await removals.list_items(tx, rest.operation_id, MEMORIES, 1)
     deleted_at: datetime = items["m1"]
     microseconds = int(deleted_at.timestamp() * 1_000_000)
     for version in (1, microseconds - 1, microseconds, microseconds + 1_000_000):
@@ -238,18 +238,18 @@ async def test_claims_on_deleted_records_become_invalid_and_points_are_looked_fo
     postgres, tenant = gateway.resources.postgres, gateway.tenant
     job = {"tenant": tenant, "kind": RecordKind.MEMORY, "version": 1, "attempts": 3}
     claimed = job | {"lease_token": str(uuid4()), "run_at": func.now() + seconds(60)}
-    async with postgres.for_tenant(tenant) as connection:
+    async with postgres.for_tenant(tenant) as tx:
         for record_id, stage in itertools.product(("m1", "m2"), (ENRICH, INDEX)):
             of_stage = {"record_id": record_id, "pipeline": stage.pipeline, "stage": stage.name}
-            await connection.execute(insert(job_table).values(claimed | of_stage))
+            await tx.execute(insert(job_table).values(claimed | of_stage))
     await _begin(gateway, {MEMORIES: ["m1"]})
     left = await _job(gateway, "m1")
     assert left is not None, "the index job alone"
     assert (left.stage, left.version, left.lease_token, left.attempts) == (INDEX.name, 2, None, 0)
     assert 0 < left.due_in <= removal.JOB_DELAY_SECONDS
-    async with postgres.for_tenant(tenant) as connection:
+    async with postgres.for_tenant(tenant) as tx:
         kept = select(job_table.c.lease_token).where(job_table.c.record_id == "m2")
-        assert None not in list(await connection.scalars(kept)), "of another record"
+        assert None not in list(await tx.scalars(kept)), "of another record"
 
 
 async def test_a_removal_is_never_given_up_however_often_its_worker_dies(gateway: Gateway) -> None:
@@ -261,8 +261,8 @@ async def test_a_removal_is_never_given_up_however_often_its_worker_dies(gateway
         "lease_token": str(uuid4()),
     }
     where = (job_table.c.tenant == gateway.tenant, job_table.c.record_id == rest.operation_id)
-    async with resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(update(job_table).where(*where).values(died))
+    async with resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(update(job_table).where(*where).values(died))
     await fail_exhausted_jobs(resources)
     job = await _job(gateway, rest.operation_id)
     assert job is not None

@@ -7,13 +7,13 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs import start
 from shared.dreams.runs.table import dream_pass, dream_run
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DREAM_PASS, DreamPass, Pipeline, RecordKind
+from shared.infra.transaction import Transaction
 from shared.jobs import claim, dream_schedule, removals
 from shared.jobs import queries as job_queries
 from shared.jobs.table import job
@@ -44,8 +44,8 @@ async def list_orphans(gateway: Gateway) -> list[str]:
     runs = select(dream_run.c.id).where(dream_run.c.tenant == gateway.tenant)
     is_orphan = (job.c.tenant == gateway.tenant, job.c.kind == RecordKind.DREAM_RUN)
     statement = select(job.c.record_id).where(*is_orphan, job.c.record_id.not_in(runs))
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return list(await connection.scalars(statement))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return list(await tx.scalars(statement))
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ async def test_whoever_starts_a_run_waits_for_an_erasure_before_locking_anything
     await agent.append_turn("trip", "I live in Lyon.", role="user")
     await _keep_only(model_gateway, pipeline)
     async with resources.postgres.for_tenant(tenant) as erasing:
-        await removals.lock_subject(erasing, tenant, subject, id_)
+        await removals.lock_subject(erasing, subject, id_)
         task = asyncio.ensure_future(begin(model_gateway))
         await wait_until_blocked(erasing, task)
-        await dream_schedule.cancel_scopes(erasing, tenant, **{f"{subject}_id": id_})
+        await dream_schedule.cancel_scopes(erasing, **{f"{subject}_id": id_})
     await task
     started = await model_gateway.client.get("/v1/dreams")
     assert len(started.json()["results"]) == (pipeline is None), "a cancelled schedule starts nothing"
@@ -132,9 +132,9 @@ async def _keep_only(gateway: Gateway, pipeline: Pipeline | None) -> None:
     """Leave of the scope's schedules only that of a pipeline, and make it due."""
     scope = Scope(gateway.tenant, "helper", "ada")
     record_ids = [dream_schedule.scope_to_record_id(scope)]
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for other in {Pipeline.DREAM, Pipeline.EVALUATION, Pipeline.MINING} - {pipeline}:
-            await job_queries.cancel(connection, gateway.tenant, RecordKind.DREAM_SCOPE, record_ids, other)
+            await job_queries.cancel(tx, RecordKind.DREAM_SCOPE, record_ids, other)
     await make_due(gateway.resources)
 
 
@@ -147,11 +147,11 @@ async def test_a_pass_that_moves_on_while_its_user_is_erased_leaves_no_job_of_it
     advance = passes._advance_run
     tasks: list[asyncio.Task[Any]] = []
 
-    async def advance_and_be_met(connection: AsyncConnection, *arguments: Any) -> None:
-        await advance(connection, *arguments)
+    async def advance_and_be_met(tx: Transaction, *arguments: Any) -> None:
+        await advance(tx, *arguments)
         caller = Caller("k", tenant, frozenset())
         tasks.append(asyncio.create_task(erasure.erase_user(resources, caller, "ada")))
-        await wait_until_blocked(connection, tasks[0])
+        await wait_until_blocked(tx, tasks[0])
 
     monkeypatch.setattr(passes, "_advance_run", advance_and_be_met)
     await run_pass.run_pass(resources, tenant, run_id, DreamPass.DEDUPLICATE)
@@ -168,13 +168,13 @@ async def test_a_pass_that_waits_for_an_erasure_has_locked_nothing_that_this_del
     body = {"user_id": "ada", "passes": ["consolidate"]}
     run_id = (await model_gateway.client.post("/v1/dreams", json=body)).json()["id"]
     run = await load_run(resources, tenant, run_id)
-    async with resources.postgres.for_tenant(tenant) as connection:
+    async with resources.postgres.for_tenant(tenant) as tx:
         kind = RecordKind.DREAM_RUN
-        claimed = await claim.claim_one(connection, tenant, kind, run_id, DREAM_PASS, 60)
+        claimed = await claim.claim_one(tx, kind, run_id, DREAM_PASS, 60)
     assert claimed is not None
     context = PassContext(resources, run, claimed, DreamPass.CONSOLIDATE)
     async with resources.postgres.for_tenant(tenant) as erasing:
-        await dream_schedule.cancel_runs(erasing, tenant, user_id="ada")
+        await dream_schedule.cancel_runs(erasing, user_id="ada")
         saving = asyncio.ensure_future(context._save_inputs())
         await wait_until_blocked(erasing, saving)
         of_run = select(dream_pass.c.name).where(dream_pass.c.run_id == run_id)

@@ -77,10 +77,10 @@ async def test_a_memory_of_this_turn_alone_goes_with_its_history_and_without_a_t
     await withdraw(agent)
     await agent.request("GET", f"/v1/memories/{memory['id']}", status=404)
     assert await records_with(inspector, gateway, SECRET) == []
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for table in (memory_history, memory_tombstone):
-            assert await connection.scalar(select(func.count()).select_from(table)) == 0, table.name
-        assert await connection.scalar(select(func.count()).select_from(charge)) == 1, "charges stay"
+            assert await tx.scalar(select(func.count()).select_from(table)) == 0, table.name
+        assert await tx.scalar(select(func.count()).select_from(charge)) == 1, "charges stay"
     assert (await agent.save(f"The jar holds {SECRET} (fact)."))["id"] != memory["id"]
 
 
@@ -114,9 +114,9 @@ async def test_a_memory_with_another_source_keeps_it(agent: Agent, withdraw: Wit
 
 
 async def _count(gateway: Gateway, table: Any) -> int:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         where = table.c.tenant == gateway.tenant
-        return int(await connection.scalar(select(func.count()).select_from(table).where(where)) or 0)
+        return int(await tx.scalar(select(func.count()).select_from(table).where(where)) or 0)
 
 
 @WAYS
@@ -125,12 +125,12 @@ async def test_the_marks_of_passes_and_the_evidence_of_preferences_fall(
 ) -> None:
     scope, both = Scope(gateway.tenant), (DreamPass.INFER_PREFERENCES, DreamPass.EXTRACT_EPISODES)
     evidence = {"key": "k", "level": "casual", "session_id": SESSION, "first_seq": 1, "run_id": "r"}
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for name in both:
-            await unread_turn_queries.mark_read(connection, scope, name, [(SESSION, 1), (SESSION, 2)])
+            await unread_turn_queries.mark_read(tx, scope, name, [(SESSION, 1), (SESSION, 2)])
         rows = [{"tenant": gateway.tenant, "agent_id": "default", "seq": seq, **evidence} for seq in (1, 2)]
-        await connection.execute(insert(preference_occurrence), rows)
-        await evaluated_session_queries.mark_evaluated(connection, gateway.tenant, SESSION, 3)
+        await tx.execute(insert(preference_occurrence), rows)
+        await evaluated_session_queries.mark_evaluated(tx, SESSION, 3)
 
     await withdraw(agent)
 
@@ -139,14 +139,14 @@ async def test_the_marks_of_passes_and_the_evidence_of_preferences_fall(
     assert await _count(gateway, preference_occurrence) == (0 if is_clear else 1)
     assert await _count(gateway, dream_evaluated_session) == 0
     if withdraw is _edit:
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-            turns, _ = await unread_turn_queries.list_oldest_unread(connection, scope, both[0], 9)
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+            turns, _ = await unread_turn_queries.list_oldest_unread(tx, scope, both[0], 9)
         assert [turn.content for turn in turns] == ["something else", "3"]
 
 
 async def test_an_evaluation_of_earlier_turns_stays(agent: Agent, gateway: Gateway) -> None:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await evaluated_session_queries.mark_evaluated(connection, gateway.tenant, SESSION, 1)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await evaluated_session_queries.mark_evaluated(tx, SESSION, 1)
     await _delete(agent)
     assert await _count(gateway, dream_evaluated_session) == 1
 
@@ -257,9 +257,9 @@ async def test_a_push_in_flight_brings_no_turn_back(
 ) -> None:
     """What was read before the withdrawal is cached after it: no reader may take it for the window."""
     resources, caller = gateway.resources, Caller("k", gateway.tenant, frozenset())
-    async with resources.postgres.for_tenant(gateway.tenant) as connection:
-        session = await get_session(connection, resources.settings, caller, SESSION)
-        end = await log_queries.list_end(connection, gateway.tenant, SESSION, 9)
+    async with resources.postgres.for_tenant(gateway.tenant) as tx:
+        session = await get_session(tx, resources.settings, caller, SESSION)
+        end = await log_queries.list_end(tx, SESSION, 9)
     await withdraw(agent)
     await window.push(resources, session, end.turns, after=0)
     for _ in range(2):

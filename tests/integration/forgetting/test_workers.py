@@ -27,8 +27,8 @@ async def embedding_gateway(
 
 
 async def _count_cached(gateway: Gateway) -> int:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return int(await connection.scalar(text("SELECT count(*) FROM embedding_cache")) or 0)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return int(await tx.scalar(text("SELECT count(*) FROM embedding_cache")) or 0)
 
 
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["kept", "deleted meanwhile"])
@@ -90,5 +90,5 @@ async def test_an_import_stops_when_its_user_is_erased(
     assert response.status_code == HTTPStatus.CONFLICT, response.text
     listing = await agent.request("GET", "/v1/memories", params={"user_id": "ada"})
     assert listing["results"] == []
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await connection.scalar(text("SELECT count(*) FROM memory")) == 0
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert await tx.scalar(text("SELECT count(*) FROM memory")) == 0

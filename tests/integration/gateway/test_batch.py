@@ -87,8 +87,8 @@ async def test_a_repetition_does_not_overtake_the_first_try(gateway: Gateway) ->
     batch: dict[str, Any] = {"json": {"operations": operations}, "headers": {"idempotency-key": "lost"}}
     derived = key_of_operation(IdempotencyKey("", "lost", b""), 0)
     assert derived is not None
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await idempotency_queries.try_lock(connection, gateway.tenant, "POST /v1/memories", derived)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert await idempotency_queries.try_lock(tx, "POST /v1/memories", derived)
         early = await gateway.client.post("/v1/batch", **batch)
     assert (early.status_code, early.headers["retry-after"]) == (409, "1")
     assert (await gateway.client.get("/v1/memories")).json()["results"] == []
@@ -98,8 +98,8 @@ async def test_a_repetition_does_not_overtake_the_first_try(gateway: Gateway) ->
 
 async def test_an_own_key_of_an_operation_concerns_only_that_operation(gateway: Gateway) -> None:
     memory = op("POST", "/v1/memories", {"content": "first"}, idempotency_key="own")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await idempotency_queries.try_lock(connection, gateway.tenant, "POST /v1/memories", "own")
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert await idempotency_queries.try_lock(tx, "POST /v1/memories", "own")
         results = await run(gateway.client, memory, op("GET", "/v1/status"), key="batch")
     assert [result["status"] for result in results] == [409, 200]
 

@@ -150,8 +150,8 @@ async def test_what_is_dead_is_named_as_pending_and_not_waited_for(embedding_gat
     await embedding_gateway.resources.index_writer.close()
     tenant, postgres = embedding_gateway.tenant, embedding_gateway.resources.postgres
     written = WrittenRecords(tenant, {(RecordKind.MEMORY, saved["id"])})
-    async with postgres.for_tenant(tenant) as connection:
-        await connection.execute(update(job).values(dead_at=func.now()))
+    async with postgres.for_tenant(tenant) as tx:
+        await tx.execute(update(job).values(dead_at=func.now()))
     started = time.monotonic()
     assert await written_records.wait_until_searchable(postgres, written, 20) == {"embedding": 1}
     assert time.monotonic() - started < 10

@@ -92,21 +92,21 @@ async def test_what_was_extracted_goes_with_its_last_source_and_what_a_caller_na
     memory = await agent.save("Ada knows it.")
     scope = Scope(gateway.tenant)
     turns = [TripleSource(session_id=session, seq=seq) for seq in (1, 2)]
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for name, sources in (
             ("of turns", turns),
             ("of the first", turns[:1]),
             ("of both", [turns[0], TripleSource(memory_id=memory["id"])]),
             ("adopted", turns[:1]),
         ):
-            entity = await save.upsert_entity(connection, scope, EntityDraft(name=name), derived=True)
-            await triple_queries.add_sources(connection, gateway.tenant, {"entity_id": entity.id}, sources)
+            entity = await save.upsert_entity(tx, scope, EntityDraft(name=name), derived=True)
+            await triple_queries.add_sources(tx, {"entity_id": entity.id}, sources)
             draft = TripleDraft(subject="Ada", predicate="said", literal=name)
-            ends = await save.resolve_ends(connection, scope, draft, derived=True)
-            await save.write_triple(connection, scope, draft, ends, sources, derived=True)
-        ada = await entity_queries.lock_named(connection, scope, "Ada")
+            ends = await save.resolve_ends(tx, scope, draft, derived=True)
+            await save.write_triple(tx, scope, draft, ends, sources, derived=True)
+        ada = await entity_queries.lock_named(tx, scope, "Ada")
         assert ada is not None
-        await entity_queries.adopt(connection, scope, [ada.id])
+        await entity_queries.adopt(tx, scope, [ada.id])
     await save_entity(agent, "adopted")
     await agent.request("DELETE", f"/v1/sessions/{session}/turns/1")
     assert {entity["name"] for entity in await entities(agent)} == {"Ada", "of turns", "of both", "adopted"}

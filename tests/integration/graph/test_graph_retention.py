@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from shared.foundation import config
+from shared.infra.transaction import Transaction
 from shared.lifecycle import delete_graph
 from tests import state
 from tests.agent import Agent, Json
@@ -116,9 +117,10 @@ async def test_a_purge_takes_as_many_as_it_may_and_the_oldest_of_other_tenants_s
         triple = await connect(agent, "Alice", "likes", f"Song {number}")
         await _invalidate(agent, triple["id"])
         await _backdate(inspector, "graph_triple", triple["id"], 100)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await delete_graph.purge_expired(connection, gateway.tenant, timedelta(days=90), 3) == 3
-        assert await delete_graph.purge_expired(connection, "another", timedelta(days=90), 3) == 0
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert await delete_graph.purge_expired(tx, timedelta(days=90), 3) == 3
+        of_another = Transaction(tx.connection, "another")
+        assert await delete_graph.purge_expired(of_another, timedelta(days=90), 3) == 0
     assert len(await triples(agent, validity="any")) == 1
 
 

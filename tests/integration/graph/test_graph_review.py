@@ -29,10 +29,10 @@ def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
 async def _draw(gateway: Gateway, *drafts: TripleDraft, sources: list[TripleSource] | None = None) -> None:
     """Write triples as an extraction does."""
     scope = Scope(gateway.tenant)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for draft in drafts:
-            ends = await save.resolve_ends(connection, scope, draft, derived=True)
-            await save.write_triple(connection, scope, draft, ends, sources or [], derived=True)
+            ends = await save.resolve_ends(tx, scope, draft, derived=True)
+            await save.write_triple(tx, scope, draft, ends, sources or [], derived=True)
 
 
 async def _of_two_names(agent: Agent) -> None:
@@ -141,9 +141,9 @@ async def test_forgetting_after_a_merge_takes_what_came_from_there_and_undo_brin
     session = await create_session(gateway, "Rock Bot uses persimmonia.")
     scope = Scope(gateway.tenant)
     sources = [TripleSource(session_id=session, seq=1)]
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        dropped = await save.upsert_entity(connection, scope, EntityDraft(name="Rock Bot"), derived=True)
-        await triple_queries.add_sources(connection, gateway.tenant, {"entity_id": dropped.id}, sources)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        dropped = await save.upsert_entity(tx, scope, EntityDraft(name="Rock Bot"), derived=True)
+        await triple_queries.add_sources(tx, {"entity_id": dropped.id}, sources)
     await save_entity(agent, "RockBot")
     await _draw(
         gateway, TripleDraft(subject="Rock Bot", predicate="uses", literal="persimmonia"), sources=sources

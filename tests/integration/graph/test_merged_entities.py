@@ -8,13 +8,13 @@ from http import HTTPStatus
 
 import pytest
 from httpx import Response
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.graph import merge as graph_merge
 from shared.dreams.graph import undo as graph_undo
 from shared.dreams.graph.applied_graph import AppliedGraph, GraphPass
 from shared.dreams.verification.graph_changes import EntityMerge
 from shared.foundation.scope import Scope
+from shared.infra.transaction import Transaction
 from tests.agent import Agent, Json
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import create_session, model_gateway, run_dream  # noqa: F401  (a fixture)
@@ -34,20 +34,18 @@ def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
 @asynccontextmanager
 async def _merging(gateway: Gateway, *pairs: tuple[Json, Json]) -> AsyncIterator[GraphPass]:
     """Merge the second entity of each pair into the first, in a transaction that ends with the block."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        pass_ = GraphPass(connection, Scope(gateway.tenant), "run", "consolidate_graph", AppliedGraph())
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        pass_ = GraphPass(tx, Scope(gateway.tenant), "run", "consolidate_graph", AppliedGraph())
         for kept, dropped in pairs:
             await graph_merge.merge(pass_, EntityMerge(kept["id"], dropped["id"]))
         assert pass_.applied.skipped == []
         yield pass_
 
 
-async def _save_beside(
-    connection: AsyncConnection, agent: Agent, path: str, body: Json
-) -> "asyncio.Task[Response]":
+async def _save_beside(tx: Transaction, agent: Agent, path: str, body: Json) -> "asyncio.Task[Response]":
     """Send a save that waits for the transaction of a connection, and return it as it waits."""
     saving = asyncio.create_task(agent.client.post(f"{URL}/{path}", json=body))
-    await wait_until_blocked(connection, saving)
+    await wait_until_blocked(tx, saving)
     return saving
 
 
@@ -88,7 +86,7 @@ async def test_a_save_that_waited_for_a_merge_is_said_of_the_kept_entity(
     kept, dropped = await _two_robots(agent)
     path, body = _saves(dropped)[way]
     async with _merging(gateway, (kept, dropped)) as pass_:
-        saving = await _save_beside(pass_.connection, agent, path, body)
+        saving = await _save_beside(pass_.tx, agent, path, body)
     answer = await saving
     assert answer.status_code == HTTPStatus.CREATED, answer.text
     await _is_said_of(agent, kept, dropped, answer.json())
@@ -104,8 +102,8 @@ async def test_a_save_after_a_merge_is_said_of_the_kept_entity_and_the_merge_can
         pass
     saved = await agent.request("POST", f"{URL}/{path}", json=body, status=HTTPStatus.CREATED)
     await _is_said_of(agent, kept, dropped, saved)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        undone = await graph_undo.undo(connection, gateway.tenant, pass_.applied.diff)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        undone = await graph_undo.undo(tx, pass_.applied.diff)
     assert undone.kept == ({kept["id"]: "it was changed since"} if way == "entity" else {})
     names = {entity["name"]: entity for entity in await entities(agent, type="Project")}
     assert (names["Rock Bot"]["id"], names["Rock Bot"]["aliases"]) == (dropped["id"], ["The rock"])
@@ -132,7 +130,7 @@ async def test_of_an_entity_that_is_merged_twice_the_last_one_is_meant(
     async with _merging(gateway, (kept, dropped)):
         pass
     async with _merging(gateway, (last, kept)) as pass_:
-        saving = await _save_beside(pass_.connection, agent, path, body)
+        saving = await _save_beside(pass_.tx, agent, path, body)
     saved = (await saving).json()
     assert last["id"] in {saved.get("subject_id"), saved.get("object_id"), saved["id"]}
     assert {entity["name"] for entity in await entities(agent, type="Project")} == {"Rock-Bot One"}
@@ -157,7 +155,7 @@ async def test_a_merged_entity_whose_kept_one_is_gone_is_there_again_when_somebo
 ) -> None:
     kept, dropped = await _two_robots(agent)
     async with _merging(gateway, (kept, dropped)) as pass_:
-        await pass_.connection.exec_driver_sql("DELETE FROM graph_entity WHERE name = 'RockBot'")
+        await pass_.tx.connection.exec_driver_sql("DELETE FROM graph_entity WHERE name = 'RockBot'")
     said = await connect(agent, dropped["id"], "lives_in", "Oslo")
     assert said["subject_id"] == dropped["id"]
     assert [entity["id"] for entity in await entities(agent, name="Rock Bot")] == [dropped["id"]]

@@ -37,16 +37,16 @@ _NAMES = text(
 async def _plant(gateway: Gateway, prefix: str, count: int, **owner: str) -> None:
     """Write entities `PREFIX 1` to `PREFIX COUNT`, of rising ids, which share the alias Order."""
     scope = {"agent_id": "default", "user_id": None, **owner}
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         values = {"tenant": gateway.tenant, "prefix": prefix}
-        await connection.execute(_ENTITIES, {**values, **scope, "count": count})
-        await connection.execute(_NAMES, values)
+        await tx.execute(_ENTITIES, {**values, **scope, "count": count})
+        await tx.execute(_NAMES, values)
 
 
 async def _set(gateway: Gateway, assignment: str, *ids: str) -> None:
     statement = text(f"UPDATE graph_entity SET {assignment} WHERE tenant = :tenant AND id = ANY (:ids)")  # noqa: S608
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(statement, {"tenant": gateway.tenant, "ids": list(ids)})
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(statement, {"tenant": gateway.tenant, "ids": list(ids)})
 
 
 async def _found(agent: Agent, message: str = TEXT, **fields: Any) -> list[str]:
@@ -137,8 +137,8 @@ async def test_a_name_that_many_share_reads_no_more_rows_than_the_limits(
     values: dict[str, Any] = {"keys": names.possible_keys(words), "words": f" {' '.join(words)} "}
     values |= {"as_of": None, "limit": 20, **prepared.scope_values(Scope(gateway.tenant, "default", "ada"))}
     compiled = prepared._compile(match_queries._MATCH)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        driver = prepared.driver_of(connection)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        driver = prepared.driver_of(tx.connection)
         # The table of a test is so small that to read all of it would be as good.
         await driver.execute(f"SET LOCAL plan_cache_mode = '{mode}'; SET LOCAL enable_seqscan = off")
         explained = f"EXPLAIN (ANALYZE, FORMAT JSON) {compiled.sql}"

@@ -15,8 +15,8 @@ USER, SESSION, KEY = f"{NAME}-user", f"{NAME}-session", f"{NAME}-key"
 
 
 async def _rows(gateway: Gateway) -> list[str]:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        rows = await connection.execute(
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        rows = await tx.execute(
             text("SELECT r::text FROM idempotent_response r WHERE tenant = :tenant ORDER BY created_at, key"),
             {"tenant": gateway.tenant},
         )
@@ -76,11 +76,11 @@ async def test_a_request_that_an_older_version_stored_by_its_words_is_not_done_a
 ) -> None:
     key = IdempotencyKey("POST /v1/things", KEY, b"digest")
     values = {"tenant": gateway.tenant, "route": key.route, "key": key.key, "request_digest": key.digest}
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(insert(idempotent_response).values(values | {"body": {"id": "a"}}))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(insert(idempotent_response).values(values | {"body": {"id": "a"}}))
     async with (
-        gateway.resources.postgres.for_tenant(gateway.tenant) as connection,
-        idempotent(connection, gateway.tenant, key) as request,
+        gateway.resources.postgres.for_tenant(gateway.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         assert request.stored == {"id": "a"}
 

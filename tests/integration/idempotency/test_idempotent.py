@@ -23,8 +23,8 @@ async def _do(
 ) -> Any | None:
     """Execute a request in its own transaction, and return the response that was stored before."""
     async with (
-        gateway.resources.postgres.for_tenant(gateway.tenant) as connection,
-        idempotent(connection, gateway.tenant, key) as request,
+        gateway.resources.postgres.for_tenant(gateway.tenant) as tx,
+        idempotent(tx, key) as request,
     ):
         for response in responses:
             await request.store(response, record_ids=["a"], user_id="ada")
@@ -100,6 +100,6 @@ async def test_a_repeated_request_indexes_what_the_first_try_left_unindexed(
 
 async def _unindexed(gateway: Gateway) -> int:
     """Return the number of records whose points are still to be written."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         statement = select(job.c.id).where(job.c.tenant == gateway.tenant, job.c.stage == "index")
-        return len((await connection.execute(statement)).all())
+        return len((await tx.execute(statement)).all())

@@ -79,8 +79,8 @@ async def test_concurrent_claims_never_share_a_job(queue: JobQueue) -> None:
 
 async def test_a_job_that_another_claim_has_locked_is_skipped_without_waiting(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
-    async with queue.resources.postgres.across_tenants() as connection:
-        (locked_job,) = await job_claim.claim_batch(connection, ENRICH, 1, 60, ATTEMPTS)
+    async with queue.resources.postgres.across_tenants() as tx:
+        (locked_job,) = await job_claim.claim_batch(tx, ENRICH, 1, 60, ATTEMPTS)
         async with asyncio.timeout(5):
             (other_job,) = await queue.claim()
     assert locked_job.id != other_job.id
@@ -98,12 +98,12 @@ async def test_a_job_without_attempts_left_is_not_claimed_but_listed_as_exhauste
     for attempt in range(1, 4):
         (job,) = await queue.claim(attempts=3)
         assert job.attempts == attempt
-        async with queue.resources.postgres.across_tenants() as connection:
-            assert await backlog.list_exhausted(connection, 3, 10) == []
+        async with queue.resources.postgres.across_tenants() as tx:
+            assert await backlog.list_exhausted(tx, 3, 10) == []
         await queue.end_leases()
     assert await queue.claim(attempts=3) == []
-    async with queue.resources.postgres.across_tenants() as connection:
-        assert await backlog.list_exhausted(connection, 3, 10) == [job]
+    async with queue.resources.postgres.across_tenants() as tx:
+        assert await backlog.list_exhausted(tx, 3, 10) == [job]
 
 
 async def test_an_outdated_lease_token_can_record_nothing(queue: JobQueue) -> None:
@@ -114,13 +114,13 @@ async def test_an_outdated_lease_token_can_record_nothing(queue: JobQueue) -> No
     (current_job,) = await queue.claim()
     before = await queue.only_row()
     assert await queue.complete(outdated_job) == set()
-    async with queue.resources.postgres.across_tenants() as connection:
+    async with queue.resources.postgres.across_tenants() as tx:
         await job_queries.reschedule(
-            connection, outdated_job, "late", 99, reason_code=ReasonCode.UNAVAILABLE, refund=True
+            tx, outdated_job, "late", 99, reason_code=ReasonCode.UNAVAILABLE, refund=True
         )
-        await dead_jobs.mark_dead(connection, outdated_job, "late")
-        await index_jobs.reset_to_index(connection, [outdated_job])
-        assert await index_jobs.confirm_indexed(connection, [outdated_job]) == (0, [], set())
+        await dead_jobs.mark_dead(tx, outdated_job, "late")
+        await index_jobs.reset_to_index(tx, [outdated_job])
+        assert await index_jobs.confirm_indexed(tx, [outdated_job]) == (0, [], set())
     assert await queue.only_row() == before
     assert await queue.complete(current_job) == {current_job.id}
     assert await queue.job_rows() == []
@@ -149,9 +149,9 @@ async def test_rescheduling_ends_the_claim_and_keeps_or_returns_the_attempt(queu
     await queue.add("a", "m")
     for refund, attempts in ((False, 1), (True, 1), (False, 2)):
         (job,) = await queue.claim()
-        async with queue.resources.postgres.across_tenants() as connection:
+        async with queue.resources.postgres.across_tenants() as tx:
             await job_queries.reschedule(
-                connection, job, "x" * 1000, 30, reason_code=ReasonCode.UNAVAILABLE, refund=refund
+                tx, job, "x" * 1000, 30, reason_code=ReasonCode.UNAVAILABLE, refund=refund
             )
         row = await queue.only_row()
         assert (row["attempts"], row["lease_token"], row["last_error"]) == (attempts, None, "x" * 500)
@@ -163,8 +163,8 @@ async def test_rescheduling_ends_the_claim_and_keeps_or_returns_the_attempt(queu
 async def test_a_released_job_is_due_at_once_and_uses_no_attempt(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
     jobs = await queue.claim()
-    async with queue.resources.postgres.across_tenants() as connection:
-        await job_queries.release(connection, jobs)
+    async with queue.resources.postgres.across_tenants() as tx:
+        await job_queries.release(tx, jobs)
     assert [job.attempts for job in await queue.claim()] == [1, 1]
 
 
@@ -173,15 +173,15 @@ async def test_a_dead_job_has_its_reason_is_never_claimed_and_is_reset_by_a_new_
 ) -> None:
     await queue.add("a", "poison", "fine")
     poison_job = next(job for job in await queue.claim() if job.record_id == "poison")
-    async with queue.resources.postgres.across_tenants() as connection:
-        await dead_jobs.mark_dead(connection, poison_job, "it bites")
+    async with queue.resources.postgres.across_tenants() as tx:
+        await dead_jobs.mark_dead(tx, poison_job, "it bites")
     await queue.end_leases()
     assert [job.record_id for job in await queue.claim()] == ["fine"]
     dead_row = next(row for row in await queue.job_rows() if row["record_id"] == "poison")
     assert dead_row["dead_at"] is not None
     assert dead_row["last_error"] == "it bites"
-    async with queue.resources.postgres.across_tenants() as connection:
-        assert await backlog.list_exhausted(connection, 1, 10) == []
+    async with queue.resources.postgres.across_tenants() as tx:
+        assert await backlog.list_exhausted(tx, 1, 10) == []
     await queue.add("a", "poison", version=2)
     assert [job.record_id for job in await queue.claim()] == ["poison"]
 
@@ -218,14 +218,14 @@ async def test_an_indexed_record_is_to_be_embedded_only_if_the_generation_has_a_
     sparse_generation = await queue.create_generation()
     dense_generation = await queue.create_generation("model")
     jobs = await queue.add_index("a", "m")
-    async with queue.resources.postgres.across_tenants() as connection:
-        assert (await index_jobs.confirm_indexed(connection, jobs)).to_embed == 1
+    async with queue.resources.postgres.across_tenants() as tx:
+        assert (await index_jobs.confirm_indexed(tx, jobs)).to_embed == 1
     row = await queue.only_row()
     assert (row["generation"], row["stage"]) == (dense_generation.id, "embed")
     assert sparse_generation.id != dense_generation.id
     (job,) = await queue.claim(stage=EMBED)
-    async with queue.resources.postgres.across_tenants() as connection:
-        await index_jobs.reset_to_index(connection, [job])
+    async with queue.resources.postgres.across_tenants() as tx:
+        await index_jobs.reset_to_index(tx, [job])
     assert [job.record_id for job in await queue.claim(stage=INDEX)] == ["m"]
 
 
@@ -234,11 +234,11 @@ async def test_a_writer_cannot_confirm_a_job_that_a_worker_has_claimed(queue: Jo
     await queue.create_generation()
     writer_jobs = await queue.add_index("a", "m")
     (claimed_job,) = await queue.claim(stage=INDEX)
-    async with queue.resources.postgres.across_tenants() as connection:
-        await index_jobs.confirm_indexed(connection, writer_jobs)
+    async with queue.resources.postgres.across_tenants() as tx:
+        await index_jobs.confirm_indexed(tx, writer_jobs)
     assert str((await queue.only_row())["lease_token"]) == claimed_job.lease_token
-    async with queue.resources.postgres.across_tenants() as connection:
-        await index_jobs.confirm_indexed(connection, [claimed_job])
+    async with queue.resources.postgres.across_tenants() as tx:
+        await index_jobs.confirm_indexed(tx, [claimed_job])
     assert await queue.job_rows() == []
 
 
@@ -248,11 +248,11 @@ async def test_pending_jobs_are_counted_by_stage_for_a_tenant_and_for_the_fleet(
     await queue.add("b", "m1")
     await queue.add_index("a", "m1", "m2")
     (first_job, *_) = await queue.claim(1)
-    async with queue.resources.postgres.across_tenants() as connection:
-        fleet_rows = {row["stage"]: row for row in await backlog.backlog_by_stage(connection)}
-        assert await backlog.count_due(connection) == {"enrich": 3, "index": 2}
-    async with queue.resources.postgres.for_tenant("a") as connection:
-        tenant_rows = {row["stage"]: row for row in await backlog.backlog_by_stage(connection, "a")}
+    async with queue.resources.postgres.across_tenants() as tx:
+        fleet_rows = {row["stage"]: row for row in await backlog.backlog_by_stage(tx)}
+        assert await backlog.count_due(tx) == {"enrich": 3, "index": 2}
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        tenant_rows = {row["stage"]: row for row in await backlog.backlog_by_stage(tx, "a")}
     assert {stage: row["pending"] for stage, row in fleet_rows.items()} == {"enrich": 4, "index": 2}
     assert {stage: row["pending"] for stage, row in tenant_rows.items()} == {"enrich": 3, "index": 2}
     assert fleet_rows["enrich"]["running"] == 1
@@ -263,9 +263,9 @@ async def test_pending_jobs_are_counted_by_stage_for_a_tenant_and_for_the_fleet(
 async def test_dead_jobs_are_counted_separately(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
     (job, _) = await queue.claim()
-    async with queue.resources.postgres.across_tenants() as connection:
-        await dead_jobs.mark_dead(connection, job, "why")
-        (row,) = await backlog.backlog_by_stage(connection)
+    async with queue.resources.postgres.across_tenants() as tx:
+        await dead_jobs.mark_dead(tx, job, "why")
+        (row,) = await backlog.backlog_by_stage(tx)
     assert (row["pending"], row["dead"]) == (1, 1)
 
 
@@ -274,18 +274,16 @@ async def test_cancelling_one_pipeline_leaves_the_other_and_invalidates_the_clai
     await queue.add("a", "m")
     await queue.add_index("a", "m")
     (job,) = await queue.claim()
-    async with queue.resources.postgres.for_tenant("a") as connection:
-        await job_queries.cancel(connection, "a", job.kind, ["m"], job.pipeline)
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        await job_queries.cancel(tx, job.kind, ["m"], job.pipeline)
     assert [row["pipeline"] for row in await queue.job_rows()] == ["index"]
     assert await queue.complete(job) == set()
 
 
 async def test_counters_add_up_across_transactions(queue: JobQueue) -> None:
     for _ in range(3):
-        async with queue.resources.postgres.across_tenants() as connection:
-            await fleet_counters.increment(connection, "events", {"a": 2, "b": 0.5, "none": 0})
-    async with queue.resources.postgres.across_tenants() as connection:
-        counters = {
-            (row["name"], row["labels"]): row["value"] for row in await fleet_counters.read_all(connection)
-        }
+        async with queue.resources.postgres.across_tenants() as tx:
+            await fleet_counters.increment(tx, "events", {"a": 2, "b": 0.5, "none": 0})
+    async with queue.resources.postgres.across_tenants() as tx:
+        counters = {(row["name"], row["labels"]): row["value"] for row in await fleet_counters.read_all(tx)}
     assert counters == {("events", "a"): 6, ("events", "b"): 1.5}

@@ -10,8 +10,8 @@ NAME = "gathered"
 
 
 async def values(queue: JobQueue) -> dict[str, float]:
-    async with queue.resources.postgres.across_tenants() as connection:
-        rows = await fleet_counters.read_all(connection)
+    async with queue.resources.postgres.across_tenants() as tx:
+        rows = await fleet_counters.read_all(tx)
     return {row["labels"]: row["value"] for row in rows if row["name"] == NAME}
 
 

@@ -10,13 +10,13 @@ from tests.integration.jobs.conftest import JobQueue
 
 
 async def mark_dead(queue: JobQueue, job: Job) -> None:
-    async with queue.resources.postgres.across_tenants() as connection:
-        await dead_jobs.mark_dead(connection, job, "it bites")
+    async with queue.resources.postgres.across_tenants() as tx:
+        await dead_jobs.mark_dead(tx, job, "it bites")
 
 
 async def deaths(queue: JobQueue) -> dict[str, float]:
-    async with queue.resources.postgres.across_tenants() as connection:
-        counters = await fleet_counters.read_all(connection)
+    async with queue.resources.postgres.across_tenants() as tx:
+        counters = await fleet_counters.read_all(tx)
     return {row["labels"]: row["value"] for row in counters if row["name"] == "job_deaths"}
 
 
@@ -49,8 +49,8 @@ async def test_a_mark_that_is_rolled_back_is_not_counted(queue: JobQueue) -> Non
     await queue.add("a", "m")
     (job,) = await queue.claim()
     with suppress(LookupError):
-        async with queue.resources.postgres.across_tenants() as connection:
-            await dead_jobs.mark_dead(connection, job, "it bites")
+        async with queue.resources.postgres.across_tenants() as tx:
+            await dead_jobs.mark_dead(tx, job, "it bites")
             raise LookupError
     assert await deaths(queue) == {}
     assert (await queue.only_row())["dead_at"] is None

@@ -20,8 +20,8 @@ from tests.integration.jobs.conftest import ATTEMPTS, LEASE, JobQueue
 async def fail_worker(queue: JobQueue, *record_ids: str, attempts: int) -> None:
     """Let the worker of these jobs have died at this attempt."""
     died = {"lease_token": func.gen_random_uuid(), "attempts": attempts, "run_at": func.now() - seconds(1)}
-    async with queue.resources.postgres.across_tenants() as connection:
-        await connection.execute(update(job).where(job.c.record_id.in_(record_ids)).values(died))
+    async with queue.resources.postgres.across_tenants() as tx:
+        await tx.execute(update(job).where(job.c.record_id.in_(record_ids)).values(died))
 
 
 def names(jobs: list[Job]) -> list[str]:
@@ -29,8 +29,8 @@ def names(jobs: list[Job]) -> list[str]:
 
 
 async def claim_one(queue: JobQueue, record_id: str = "m", stage: Stage = ENRICH) -> Job | None:
-    async with queue.resources.postgres.across_tenants() as connection:
-        return await job_claim.claim_one(connection, "a", RecordKind.MEMORY, record_id, stage, LEASE)
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        return await job_claim.claim_one(tx, RecordKind.MEMORY, record_id, stage, LEASE)
 
 
 async def test_final_attempts_after_a_death_are_made_one_at_a_time(queue: JobQueue) -> None:
@@ -47,8 +47,8 @@ async def test_final_attempts_after_a_death_are_made_one_at_a_time(queue: JobQue
 async def test_two_workers_at_once_make_one_final_attempt(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
     await fail_worker(queue, "m1", "m2", attempts=ATTEMPTS - 1)
-    async with queue.resources.postgres.across_tenants() as connection:
-        assert len(await job_claim.claim_batch(connection, ENRICH, 10, LEASE, ATTEMPTS)) == 1
+    async with queue.resources.postgres.across_tenants() as tx:
+        assert len(await job_claim.claim_batch(tx, ENRICH, 10, LEASE, ATTEMPTS)) == 1
         assert await queue.claim() == []
 
 
@@ -73,10 +73,10 @@ async def test_a_final_attempt_is_made_of_due_jobs_that_are_not_dead(queue: JobQ
 
 async def test_of_a_tenant_only_due_living_jobs_are_claimed(queue: JobQueue) -> None:
     await queue.add("a", "dead", "later", "due")
-    async with queue.resources.postgres.across_tenants() as connection:
+    async with queue.resources.postgres.across_tenants() as tx:
         is_dead, is_later = job.c.record_id == "dead", job.c.record_id == "later"
-        await connection.execute(update(job).where(is_dead).values(dead_at=func.now()))
-        await connection.execute(update(job).where(is_later).values(run_at=func.now() + seconds(60)))
+        await tx.execute(update(job).where(is_dead).values(dead_at=func.now()))
+        await tx.execute(update(job).where(is_later).values(run_at=func.now() + seconds(60)))
     assert names(await queue.claim()) == ["due"]
 
 
@@ -102,10 +102,10 @@ async def test_one_job_is_claimed_if_it_is_due_lives_and_is_in_the_stage(queue: 
 
 
 async def test_a_job_is_due_at_its_very_time(queue: JobQueue) -> None:
-    async with queue.resources.postgres.for_tenant("a") as connection:
-        await job_queries.enqueue(connection, "a", RecordKind.MEMORY, ENRICH, {"m": 1})
-        assert await connection.scalar(select(job.c.run_at == func.now()))
-        assert await job_claim.claim_one(connection, "a", RecordKind.MEMORY, "m", ENRICH, LEASE) is not None
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        await job_queries.enqueue(tx, "a", RecordKind.MEMORY, ENRICH, {"m": 1})
+        assert await tx.scalar(select(job.c.run_at == func.now()))
+        assert await job_claim.claim_one(tx, RecordKind.MEMORY, "m", ENRICH, LEASE) is not None
 
 
 async def test_a_claim_on_one_job_ends_the_note_that_its_task_was_sent(queue: JobQueue) -> None:
@@ -127,10 +127,10 @@ async def test_a_claim_is_valid_with_its_token_and_its_version(queue: JobQueue) 
 async def test_valid_claims_stay_valid_until_the_transaction_ends(queue: JobQueue) -> None:
     await queue.add("a", "m1", "m2")
     jobs = await queue.claim()
-    async with queue.resources.postgres.across_tenants() as connection:
+    async with queue.resources.postgres.across_tenants() as tx:
         lost = replace(jobs[0], lease_token=str(uuid4()))
-        assert await job_queries.lock_valid(connection, []) == []
-        assert await job_queries.lock_valid(connection, [lost, jobs[1]]) == [jobs[1]]
+        assert await job_queries.lock_valid(tx, []) == []
+        assert await job_queries.lock_valid(tx, [lost, jobs[1]]) == [jobs[1]]
         other = asyncio.create_task(queue.complete(jobs[1]))
         await queue.wait_until_blocked(other)
         assert not other.done()
@@ -142,9 +142,9 @@ async def test_an_enqueued_job_is_due_after_its_delay_and_ends_the_claim(queue: 
     [claimed] = await queue.claim()
     await queue.add("a", "m")
     assert await queue.complete(claimed) == set(), "the same version, but a new job"
-    async with queue.resources.postgres.for_tenant("a") as connection:
-        await job_queries.enqueue(connection, "a", RecordKind.MEMORY, ENRICH, {"m": 1}, delay=60)
-        await job_queries.enqueue(connection, "a", RecordKind.MEMORY, ENRICH, {})
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        await job_queries.enqueue(tx, "a", RecordKind.MEMORY, ENRICH, {"m": 1}, delay=60)
+        await job_queries.enqueue(tx, "a", RecordKind.MEMORY, ENRICH, {})
     assert 30 < await queue.seconds_until_due() <= 60
 
 
@@ -152,15 +152,15 @@ async def test_a_lost_claim_reschedules_and_extends_nothing(queue: JobQueue) -> 
     await queue.add("a", "m")
     [claimed] = await queue.claim()
     lost = replace(claimed, lease_token=str(uuid4()))
-    async with queue.resources.postgres.across_tenants() as connection:
-        await job_queries.release(connection, [lost])
-        assert not await job_queries.extend_lease(connection, lost, 1000)
+    async with queue.resources.postgres.across_tenants() as tx:
+        await job_queries.release(tx, [lost])
+        assert not await job_queries.extend_lease(tx, lost, 1000)
         assert (await queue_row(queue)) == claimed.lease_token
-        assert await job_queries.extend_lease(connection, claimed, 1000)
+        assert await job_queries.extend_lease(tx, claimed, 1000)
     assert 900 < await queue.seconds_until_due() <= 1000
-    async with queue.resources.postgres.across_tenants() as connection:
-        await job_queries.release(connection, [claimed])
-        assert await connection.scalar(select(job.c.run_at == func.now()))
+    async with queue.resources.postgres.across_tenants() as tx:
+        await job_queries.release(tx, [claimed])
+        assert await tx.scalar(select(job.c.run_at == func.now()))
     row = await queue.only_row()
     assert (row["lease_token"], row["attempts"], row["reason_code"]) == (None, 0, "released")
 
@@ -168,19 +168,19 @@ async def test_a_lost_claim_reschedules_and_extends_nothing(queue: JobQueue) -> 
 async def test_a_writer_gets_the_job_of_its_record_kind_and_pipeline(queue: JobQueue) -> None:
     kinds, record_ids, stages = (RecordKind.MEMORY, RecordKind.SKILL), ("m1", "m2"), (ENRICH, SUMMARIZE_SKILL)
     wanted = [*product(kinds, record_ids, stages)]
-    async with queue.resources.postgres.for_tenant("a") as connection:
+    async with queue.resources.postgres.for_tenant("a") as tx:
         for kind, record_id, stage in wanted:
-            await job_queries.enqueue(connection, "a", kind, stage, {record_id: 1})
+            await job_queries.enqueue(tx, "a", kind, stage, {record_id: 1})
         for kind, record_id, stage in wanted:
-            found = await job_queries.get_unclaimed(connection, "a", kind, record_id, stage)
+            found = await job_queries.get_unclaimed(tx, kind, record_id, stage)
             assert (found.kind, found.record_id, found.pipeline) == (kind, record_id, stage.pipeline)
 
 
 async def test_only_what_has_no_job_is_enqueued_as_missing(queue: JobQueue) -> None:
-    async with queue.resources.postgres.for_tenant("a") as connection:
-        await job_queries.enqueue(connection, "a", RecordKind.MEMORY, ENRICH, {"m1": 2})
-        await job_queries.enqueue_missing(connection, "a", RecordKind.MEMORY, ENRICH, {"m1": 1, "m2": 1})
-        await job_queries.enqueue_missing(connection, "a", RecordKind.MEMORY, ENRICH, {})
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        await job_queries.enqueue(tx, "a", RecordKind.MEMORY, ENRICH, {"m1": 2})
+        await job_queries.enqueue_missing(tx, RecordKind.MEMORY, ENRICH, {"m1": 1, "m2": 1})
+        await job_queries.enqueue_missing(tx, RecordKind.MEMORY, ENRICH, {})
     assert [(row["record_id"], row["version"]) for row in await queue.job_rows()] == [("m1", 2), ("m2", 1)]
 
 
@@ -194,17 +194,17 @@ async def test_a_newer_version_ends_a_claim_on_an_index_job(queue: JobQueue) -> 
     [claimed] = await queue.claim(stage=INDEX)
     [enqueued] = await queue.add_index("a", "m")
     assert enqueued.lease_token is None
-    async with queue.resources.postgres.across_tenants() as connection:
-        confirmation = await index_jobs.confirm_indexed(connection, [claimed])
+    async with queue.resources.postgres.across_tenants() as tx:
+        confirmation = await index_jobs.confirm_indexed(tx, [claimed])
     assert confirmation.confirmed == set()
 
 
 async def test_a_job_that_is_to_be_embedded_is_not_confirmed_as_indexed_again(queue: JobQueue) -> None:
     await queue.create_generation("model")
     jobs = await queue.add_index("a", "m")
-    async with queue.resources.postgres.across_tenants() as connection:
-        assert (await index_jobs.confirm_indexed(connection, jobs)).to_embed == 1
-        repeated = await index_jobs.confirm_indexed(connection, jobs)
+    async with queue.resources.postgres.across_tenants() as tx:
+        assert (await index_jobs.confirm_indexed(tx, jobs)).to_embed == 1
+        repeated = await index_jobs.confirm_indexed(tx, jobs)
     assert (repeated.to_embed, repeated.confirmed) == (0, set())
 
 
@@ -212,6 +212,6 @@ async def test_a_backfill_of_one_generation_adds_no_job_of_another(queue: JobQue
     first, second = await queue.create_generation(), await queue.create_generation("model")
     jobs = await queue.add_index("a", "m", generation=second.id)
     assert [added.generation for added in jobs] == [second.id]
-    async with queue.resources.postgres.across_tenants() as connection:
-        assert list(await connection.scalars(select(job.c.generation))) == [second.id]
+    async with queue.resources.postgres.across_tenants() as tx:
+        assert list(await tx.scalars(select(job.c.generation))) == [second.id]
     assert first.id != second.id

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Select, func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.foundation.stages import ENRICH, Pipeline, ReasonCode, RecordKind
 from shared.infra.postgres import seconds
+from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.jobs.table import job
 from tests.draining import drop_all_jobs, make_due
@@ -17,22 +17,22 @@ from tests.integration.jobs.conftest import JobQueue
 from tests.locks import wait_until_blocked
 
 
-async def _read_in_order_of_place(connection: AsyncConnection) -> None:
+async def _read_in_order_of_place(tx: Transaction) -> None:
     """Let the transaction read rows as they lie in the table, as it reads many: an index has an order."""
-    await connection.execute(text("SET LOCAL enable_indexscan = off"))
+    await tx.execute(text("SET LOCAL enable_indexscan = off"))
 
 
 async def cancel(queue: JobQueue) -> None:
-    async with queue.resources.postgres.for_tenant("a") as connection:
-        await _read_in_order_of_place(connection)
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        await _read_in_order_of_place(tx)
         ids = ["last", "first"]
-        await job_queries.cancel(connection, "a", RecordKind.MEMORY, ids, Pipeline.ENRICHMENT)
+        await job_queries.cancel(tx, RecordKind.MEMORY, ids, Pipeline.ENRICHMENT)
 
 
 async def run_delayed_now(queue: JobQueue) -> None:
-    async with queue.resources.postgres.for_tenant("a") as connection:
-        await _read_in_order_of_place(connection)
-        await job_queries.run_delayed_now(connection, "a", ENRICH, ReasonCode.OVER_BUDGET)
+    async with queue.resources.postgres.for_tenant("a") as tx:
+        await _read_in_order_of_place(tx)
+        await job_queries.run_delayed_now(tx, ENRICH, ReasonCode.OVER_BUDGET)
 
 
 CHANGES: dict[str, Callable[[JobQueue], Awaitable[None]]] = {
@@ -78,6 +78,6 @@ async def test_a_helper_of_tests_waits_without_holding_any_job(queue: JobQueue, 
 
 
 async def _rows(queue: JobQueue) -> list[dict[str, Any]]:
-    async with queue.resources.postgres.across_tenants() as connection:
-        rows = await connection.execute(select(job.c.run_at, func.now().label("now")))
+    async with queue.resources.postgres.across_tenants() as tx:
+        rows = await tx.execute(select(job.c.run_at, func.now().label("now")))
         return [dict(row) for row in rows.mappings()]

@@ -22,13 +22,13 @@ async def pair(queue: JobQueue) -> tuple[Generation, Generation]:
 
 async def count_missing(queue: JobQueue, pair: tuple[Generation, Generation]) -> int:
     live, building = pair
-    async with queue.resources.postgres.across_tenants() as connection:
-        return await generations.count_missing(connection, building, live)
+    async with queue.resources.postgres.across_tenants() as tx:
+        return await generations.count_missing(tx, building, live)
 
 
 async def confirm(queue: JobQueue, jobs: list[Job]) -> None:
-    async with queue.resources.postgres.across_tenants() as connection:
-        await index_jobs.confirm_indexed(connection, jobs)
+    async with queue.resources.postgres.across_tenants() as tx:
+        await index_jobs.confirm_indexed(tx, jobs)
 
 
 async def test_nothing_is_missing_when_no_job_is_left(
@@ -48,9 +48,9 @@ async def test_backfilled_records_are_missing_until_their_keywords_and_vectors_a
     await confirm(queue, jobs)
     assert {row["stage"] for row in await queue.job_rows()} == {"embed"}
     assert await count_missing(queue, pair) == 2
-    async with queue.resources.postgres.across_tenants() as connection:
-        await connection.execute(update(job_table).values(run_at=func.now()))
-        await job_queries.complete(connection, await job_claim.claim_batch(connection, EMBED, 10, 60, 5))
+    async with queue.resources.postgres.across_tenants() as tx:
+        await tx.execute(update(job_table).values(run_at=func.now()))
+        await job_queries.complete(tx, await job_claim.claim_batch(tx, EMBED, 10, 60, 5))
     assert await count_missing(queue, pair) == 0
 
 
@@ -84,8 +84,8 @@ async def test_records_of_two_tenants_with_the_same_id_are_different_records(
 async def test_a_dead_job_is_not_missing(queue: JobQueue, pair: tuple[Generation, Generation]) -> None:
     """A record that cannot be indexed must not prevent the promotion for ever."""
     (job,) = await queue.add_index("a", "poison", generation=pair[1].id)
-    async with queue.resources.postgres.across_tenants() as connection:
-        await dead_jobs.mark_dead(connection, job, "poison")
+    async with queue.resources.postgres.across_tenants() as tx:
+        await dead_jobs.mark_dead(tx, job, "poison")
     assert await count_missing(queue, pair) == 0
 
 

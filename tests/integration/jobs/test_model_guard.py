@@ -52,15 +52,15 @@ def refusal(reason_code: ReasonCode = ReasonCode.KEY_REFUSED) -> errors.ModelRef
 
 
 async def pauses(resources: Resources) -> list[tuple[str, ReasonCode]]:
-    async with resources.postgres.across_tenants() as connection:
-        return [(pause.stage, pause.reason_code) for pause in await model_pauses.list_all(connection)]
+    async with resources.postgres.across_tenants() as tx:
+        return [(pause.stage, pause.reason_code) for pause in await model_pauses.list_all(tx)]
 
 
 async def pass_time(postgres: Postgres, passed: float) -> None:
     """Let the probes of all pauses be due `passed` seconds earlier."""
-    async with postgres.across_tenants() as connection:
+    async with postgres.across_tenants() as tx:
         earlier = model_pause.c.next_probe_at - seconds(passed)
-        await connection.execute(update(model_pause).values(next_probe_at=earlier))
+        await tx.execute(update(model_pause).values(next_probe_at=earlier))
 
 
 async def test_a_refused_call_pauses_the_stage_and_the_next_call_is_not_made(resources: Resources) -> None:
@@ -176,11 +176,9 @@ async def test_settings_that_were_refused_later_wait_like_the_first(resources: R
     await refuse(resources, new)
     for identity in (MODEL, new):
         assert await limits(resources, identity) == 0
-    async with resources.postgres.across_tenants() as connection:
-        await model_pauses.begin(connection, STAGE, new, ReasonCode.KEY_REFUSED, INTERVAL)
-        (refused,) = await connection.scalars(
-            model_pause.select().with_only_columns(model_pause.c.refused_settings)
-        )
+    async with resources.postgres.across_tenants() as tx:
+        await model_pauses.begin(tx, STAGE, new, ReasonCode.KEY_REFUSED, INTERVAL)
+        (refused,) = await tx.scalars(model_pause.select().with_only_columns(model_pause.c.refused_settings))
     assert sorted(refused) == ["new settings", "settings"], "each once"
 
 
@@ -207,8 +205,8 @@ async def test_an_answer_ends_the_pauses_of_this_model_in_all_stages_and_of_no_o
 
 
 async def limits(resources: Resources, identity: ModelIdentity | None, limit: int = 8) -> int:
-    async with resources.postgres.across_tenants() as connection:
-        return await claim_limit(connection, STAGE, identity, limit)
+    async with resources.postgres.across_tenants() as tx:
+        return await claim_limit(tx, STAGE, identity, limit)
 
 
 async def test_of_a_paused_stage_one_job_is_claimed_when_its_probe_is_due(resources: Resources) -> None:
@@ -225,11 +223,11 @@ async def test_of_a_paused_stage_one_job_is_claimed_when_its_probe_is_due(resour
 async def test_a_probe_that_is_due_is_due_in_no_seconds(resources: Resources) -> None:
     await refuse(resources)
     await pass_time(resources.postgres, INTERVAL + 100)
-    async with resources.postgres.across_tenants() as connection:
+    async with resources.postgres.across_tenants() as tx:
         found = [
-            await model_pauses.find(connection, STAGE, MODEL),
-            await model_pauses.find(connection, STAGE, replace(MODEL, settings="new settings")),
-            *await model_pauses.list_all(connection),
+            await model_pauses.find(tx, STAGE, MODEL),
+            await model_pauses.find(tx, STAGE, replace(MODEL, settings="new settings")),
+            *await model_pauses.list_all(tx),
         ]
     assert [pause and pause.seconds_to_probe for pause in found] == [0.0] * 3
 
@@ -237,17 +235,17 @@ async def test_a_probe_that_is_due_is_due_in_no_seconds(resources: Resources) ->
 async def test_a_pause_that_nobody_probes_any_more_is_deleted(resources: Resources) -> None:
     await refuse(resources)
     await pass_time(resources.postgres, INTERVAL + 100)
-    async with resources.postgres.across_tenants() as connection:
-        await model_pauses.delete_stale(connection, 200)
+    async with resources.postgres.across_tenants() as tx:
+        await model_pauses.delete_stale(tx, 200)
     assert await pauses(resources) == [(STAGE, ReasonCode.KEY_REFUSED)]
-    async with resources.postgres.across_tenants() as connection:
-        await model_pauses.delete_stale(connection, 50)
+    async with resources.postgres.across_tenants() as tx:
+        await model_pauses.delete_stale(tx, 50)
     assert await pauses(resources) == []
 
 
 async def test_a_probe_is_due_at_its_very_time_and_is_not_stale_then(resources: Resources) -> None:
-    async with resources.postgres.across_tenants() as connection:
-        await model_pauses.begin(connection, STAGE, MODEL, ReasonCode.KEY_REFUSED, 0)
-        await model_pauses.delete_stale(connection, 0)
-        assert await model_pauses.claim_probe(connection, STAGE, MODEL, INTERVAL)
-        assert not await model_pauses.claim_probe(connection, STAGE, MODEL, INTERVAL)
+    async with resources.postgres.across_tenants() as tx:
+        await model_pauses.begin(tx, STAGE, MODEL, ReasonCode.KEY_REFUSED, 0)
+        await model_pauses.delete_stale(tx, 0)
+        assert await model_pauses.claim_probe(tx, STAGE, MODEL, INTERVAL)
+        assert not await model_pauses.claim_probe(tx, STAGE, MODEL, INTERVAL)

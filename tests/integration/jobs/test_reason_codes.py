@@ -16,13 +16,13 @@ from tests.integration.jobs.conftest import JobQueue
 async def delay(queue: JobQueue, text: str, reason_code: ReasonCode) -> None:
     """Claim the only due job and reschedule it for this reason."""
     (job,) = await queue.claim()
-    async with queue.resources.postgres.across_tenants() as connection:
-        await job_queries.reschedule(connection, job, text, 30, reason_code=reason_code, refund=True)
+    async with queue.resources.postgres.across_tenants() as tx:
+        await job_queries.reschedule(tx, job, text, 30, reason_code=reason_code, refund=True)
 
 
 async def run_now(queue: JobQueue, tenant: str = "a") -> int:
-    async with queue.resources.postgres.for_tenant(tenant) as connection:
-        return await job_queries.run_delayed_now(connection, tenant, ENRICH, ReasonCode.OVER_BUDGET)
+    async with queue.resources.postgres.for_tenant(tenant) as tx:
+        return await job_queries.run_delayed_now(tx, ENRICH, ReasonCode.OVER_BUDGET)
 
 
 async def reasons(queue: JobQueue) -> list[tuple[str | None, str | None]]:
@@ -66,20 +66,20 @@ async def test_what_a_model_refused_is_due_when_it_answers_again(queue: JobQueue
     }
     await queue.add("a", *differences)
     refused = {"reason_code": ReasonCode.KEY_REFUSED, "run_at": func.now() + seconds(60)}
-    async with queue.resources.postgres.across_tenants() as connection:
+    async with queue.resources.postgres.across_tenants() as tx:
         for name, values in differences.items():
             is_named = job_table.c.record_id == name
-            await connection.execute(update(job_table).where(is_named).values(refused | values))
+            await tx.execute(update(job_table).where(is_named).values(refused | values))
 
     async with (
         queue.resources.postgres.across_tenants() as holder,
-        queue.resources.postgres.across_tenants() as connection,
+        queue.resources.postgres.across_tenants() as tx,
         asyncio.timeout(10),
     ):
         is_locked = job_table.c.record_id == "locked"
         await holder.execute(select(job_table.c.id).where(is_locked).with_for_update())
-        assert await job_queries.run_refused_now(connection, ENRICH, 10) == 1
-        assert await job_queries.run_refused_now(connection, ENRICH, 0) == 0
+        assert await job_queries.run_refused_now(tx, ENRICH, 10) == 1
+        assert await job_queries.run_refused_now(tx, ENRICH, 0) == 0
 
     assert [job.record_id for job in await queue.claim()] == ["waiting"]
 
@@ -87,27 +87,27 @@ async def test_what_a_model_refused_is_due_when_it_answers_again(queue: JobQueue
 async def test_a_job_that_is_due_at_this_very_time_is_not_made_due_again(queue: JobQueue) -> None:
     await queue.add("a", "m")
     for reason_code in (ReasonCode.OVER_BUDGET, ReasonCode.KEY_REFUSED):
-        async with queue.resources.postgres.for_tenant("a") as connection:
+        async with queue.resources.postgres.for_tenant("a") as tx:
             due_now = {"reason_code": reason_code, "run_at": func.now()}
-            await connection.execute(update(job_table).values(due_now))
-            assert await job_queries.run_delayed_now(connection, "a", ENRICH, reason_code) == 0
-            assert await job_queries.run_refused_now(connection, ENRICH, 10) == 0
+            await tx.execute(update(job_table).values(due_now))
+            assert await job_queries.run_delayed_now(tx, ENRICH, reason_code) == 0
+            assert await job_queries.run_refused_now(tx, ENRICH, 10) == 0
 
 
 async def test_released_and_dead_jobs_have_the_codes_released_and_exhausted(queue: JobQueue) -> None:
     await queue.add("a", "m")
-    async with queue.resources.postgres.across_tenants() as connection:
-        await job_queries.release(connection, await queue.claim())
+    async with queue.resources.postgres.across_tenants() as tx:
+        await job_queries.release(tx, await queue.claim())
     assert await reasons(queue) == [("released by its worker", "released")]
     (job,) = await queue.claim()
-    async with queue.resources.postgres.across_tenants() as connection:
-        await dead_jobs.mark_dead(connection, job, "it bites")
+    async with queue.resources.postgres.across_tenants() as tx:
+        await dead_jobs.mark_dead(tx, job, "it bites")
     assert await reasons(queue) == [("it bites", "exhausted")]
 
 
 async def release_index_job(queue: JobQueue) -> None:
-    async with queue.resources.postgres.across_tenants() as connection:
-        await job_queries.release(connection, await queue.claim(stage=INDEX))
+    async with queue.resources.postgres.across_tenants() as tx:
+        await job_queries.release(tx, await queue.claim(stage=INDEX))
     assert await reasons(queue) == [("released by its worker", "released")]
 
 
@@ -123,8 +123,8 @@ async def test_a_job_in_the_next_stage_has_no_reason(queue: JobQueue) -> None:
     await queue.create_generation("model")
     await queue.add_index("a", "m")
     await release_index_job(queue)
-    async with queue.resources.postgres.across_tenants() as connection:
-        await index_jobs.confirm_indexed(connection, await queue.claim(stage=INDEX))
+    async with queue.resources.postgres.across_tenants() as tx:
+        await index_jobs.confirm_indexed(tx, await queue.claim(stage=INDEX))
     assert await reasons(queue) == [(None, None)]
 
 

@@ -33,8 +33,8 @@ async def test_a_model_that_is_away_and_one_that_refuses_have_different_codes(
         saved = await gateway.client.post("/v1/memories", json={"content": "Ada lives in Lyon."})
         assert saved.status_code == 201, saved.text
         await drain(gateway.resources)
-        async with gateway.resources.postgres.for_tenant(tenant) as connection:
+        async with gateway.resources.postgres.for_tenant(tenant) as tx:
             statement = select(job_table.c.reason_code).where(
                 job_table.c.tenant == tenant, job_table.c.stage == ENRICH.name
             )
-            assert (await connection.scalars(statement)).all() == reason_code
+            assert (await tx.scalars(statement)).all() == reason_code

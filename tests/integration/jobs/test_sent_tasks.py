@@ -13,14 +13,14 @@ from tests.integration.jobs.conftest import ATTEMPTS, JobQueue
 
 
 async def add_runs(queue: JobQueue, tenant: str, *runs: str, delay: float = 0) -> None:
-    async with queue.resources.postgres.for_tenant(tenant) as connection:
+    async with queue.resources.postgres.for_tenant(tenant) as tx:
         versions = dict.fromkeys(runs, 1)
-        await job_queries.enqueue(connection, tenant, RecordKind.DREAM_RUN, DREAM_PASS, versions, delay=delay)
+        await job_queries.enqueue(tx, tenant, RecordKind.DREAM_RUN, DREAM_PASS, versions, delay=delay)
 
 
 async def choose(queue: JobQueue) -> list[str]:
-    async with queue.resources.postgres.across_tenants() as connection:
-        jobs = await sent_tasks.choose_jobs(connection, DREAM_PASS, ATTEMPTS)
+    async with queue.resources.postgres.across_tenants() as tx:
+        jobs = await sent_tasks.choose_jobs(tx, DREAM_PASS, ATTEMPTS)
     return sorted(f"{job.tenant}/{job.record_id}" for job in jobs)
 
 
@@ -88,8 +88,8 @@ async def test_jobs_whose_tasks_are_lost_whenever_they_are_sent_let_the_others_h
 
 async def test_two_workers_that_look_at_once_do_not_both_fill_the_places(queue: JobQueue) -> None:
     await add_runs(queue, "a", "1", "2", "3", "4")
-    async with queue.resources.postgres.across_tenants() as connection:
-        assert len(await sent_tasks.choose_jobs(connection, DREAM_PASS, ATTEMPTS)) == 2
+    async with queue.resources.postgres.across_tenants() as tx:
+        assert len(await sent_tasks.choose_jobs(tx, DREAM_PASS, ATTEMPTS)) == 2
         other = asyncio.create_task(choose(queue))
         await queue.wait_until_blocked(other)
     assert await other == []

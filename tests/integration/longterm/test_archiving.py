@@ -23,8 +23,8 @@ async def act(agent: Agent, memory: Json, action: str, *, status: int = HTTPStat
 
 async def has_tombstone(gateway: Gateway, scope: dict[str, str], content: str) -> bool:
     memory_scope = Scope(gateway.tenant, **scope)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return content in await tombstones.find_deleted(connection, memory_scope, [content])
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return content in await tombstones.find_deleted(tx, memory_scope, [content])
 
 
 async def test_an_archived_memory_is_out_of_searches_and_comes_back_whole(

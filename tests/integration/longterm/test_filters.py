@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 
 from shared.foundation import config
-from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save
 from tests.agent import Agent
@@ -83,12 +82,8 @@ async def gateway_with_memories(make_settings: Callable[..., config.Settings]) -
 
 async def _reindex(gateway: Gateway, memory_id: str) -> None:
     """Write the point of a memory that was changed with SQL."""
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        memories = await memory_queries.read(connection, gateway.tenant, [memory_id])
-        jobs = await save.enqueue_jobs(connection, gateway.tenant, memories)
-    await gateway.resources.index_writer.write_through(
-        [memory_document.document(memory) for memory in memories], jobs
-    )
+    async with gateway.resources.transaction(gateway.tenant) as tx:
+        await save.index(tx, await memory_queries.read(tx, [memory_id]))
 
 
 def names(memories: list[dict[str, Any]]) -> set[str]:

@@ -40,9 +40,9 @@ async def test_the_rows_of_hits_are_found_by_their_keys_without_statistics(
 ) -> None:
     compiled = prepared._compile(hit_queries._unfiltered(found, has_user=False))
     arguments = compiled.arguments({**prepared.scope_values(Scope(gateway.tenant)), **keys})
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(_MANY, {"tenant": gateway.tenant})
-        driver = prepared.driver_of(connection)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(_MANY, {"tenant": gateway.tenant})
+        driver = prepared.driver_of(tx.connection)
         await driver.execute(
             "SET LOCAL plan_cache_mode = 'force_generic_plan'; SET LOCAL enable_seqscan = off"
         )

@@ -71,10 +71,10 @@ async def test_a_deletion_waits_for_another_one_of_the_same_text_and_leaves_the_
             await delete(keeper, scope, "b")
 
     tenant = module_gateway.tenant
-    async with module_gateway.resources.postgres.for_tenant(tenant) as connection:
-        memories = await queries.lock(connection, tenant, [other["id"]])
+    async with module_gateway.resources.postgres.for_tenant(tenant) as tx:
+        memories = await queries.lock(tx, [other["id"]])
         deletion = asyncio.ensure_future(delete_b())
-        await wait_until_blocked(connection, deletion)
-        await delete_rows(connection, tenant, memories)
+        await wait_until_blocked(tx, deletion)
+        await delete_rows(tx, memories)
     await deletion
     assert await tombstones(module_gateway, scope) == 1

@@ -223,14 +223,14 @@ async def test_dreams_are_shown_a_key_but_may_not_merge_it(
     expiring = await keeper.save("Ada likes ferries.", expires_at="2999-01-01T00:00:00Z", **scope)
     plain = await keeper.save("Ada likes bicycles.", **scope)
     memory_scope = (await _load(module_gateway, [plain["id"]]))[0].scope
-    async with module_gateway.resources.postgres.for_tenant(module_gateway.tenant) as connection:
-        shown = await scope_queries.list_scope(connection, memory_scope)
-        mergeable = await scope_queries.list_mergeable(connection, memory_scope)
+    async with module_gateway.resources.postgres.for_tenant(module_gateway.tenant) as tx:
+        shown = await scope_queries.list_scope(tx, memory_scope)
+        mergeable = await scope_queries.list_mergeable(tx, memory_scope)
     ids = {memory["id"] for memory in (keyed, closed, expiring, plain)}
     assert {memory.id for memory in shown} == ids
     assert {memory.id for memory in mergeable} == {plain["id"]}
 
 
 async def _load(gateway: Gateway, ids: list[str]) -> Any:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return await queries.read(connection, gateway.tenant, ids)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return await queries.read(tx, ids)

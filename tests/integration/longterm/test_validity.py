@@ -86,9 +86,9 @@ async def test_counts_contexts_and_dreams_show_only_what_is_valid_now(filled: Ga
     for context in (recalled, newest):
         assert _names(context["recalled"]) <= VALID
         assert not [name for name in {*TIMES} - VALID if count_occurrences(context, f"lantern {name}")]
-    async with filled.resources.postgres.for_tenant(filled.tenant) as connection:
-        shown = await scope_queries.list_scope(connection, Scope(filled.tenant))
-        exported = await scope_queries.list_page(connection, Scope(filled.tenant), "", 100)
+    async with filled.resources.postgres.for_tenant(filled.tenant) as tx:
+        shown = await scope_queries.list_scope(tx, Scope(filled.tenant))
+        exported = await scope_queries.list_page(tx, Scope(filled.tenant), "", 100)
     assert _names([memory.model_dump() for memory in shown]) == VALID
     assert _names([memory.model_dump() for memory in exported]) == ANY
 

@@ -62,16 +62,14 @@ def mining_calls(models: ModelServer) -> list[Call]:
 async def count_read(talker: Talker) -> int:
     name = dream_read_turn.c["pass"] == DreamPass.MINE_FACTS
     where = (dream_read_turn.c.tenant == talker.tenant, name)
-    async with talker.gateway.resources.postgres.for_tenant(talker.tenant) as connection:
-        return int(
-            await connection.scalar(select(func.count()).select_from(dream_read_turn).where(*where)) or 0
-        )
+    async with talker.gateway.resources.postgres.for_tenant(talker.tenant) as tx:
+        return int(await tx.scalar(select(func.count()).select_from(dream_read_turn).where(*where)) or 0)
 
 
 async def is_due_later(talker: Talker) -> bool:
     where = (job.c.tenant == talker.tenant, job.c.stage == MINE_START.name, job.c.run_at > func.now())
-    async with talker.gateway.resources.postgres.for_tenant(talker.tenant) as connection:
-        return bool(await connection.scalar(select(func.count()).select_from(job).where(*where)))
+    async with talker.gateway.resources.postgres.for_tenant(talker.tenant) as tx:
+        return bool(await tx.scalar(select(func.count()).select_from(job).where(*where)))
 
 
 async def test_of_several_workers_one_mines_and_nothing_is_stored_twice(
@@ -98,9 +96,9 @@ async def test_asking_again_while_a_run_has_not_ended_joins_it_and_the_scope_is_
     first: Json = await talker.request("POST", path, status=202, headers={"idempotency-key": "once"})
     second = await talker.request("POST", path, status=202)
     assert second["id"] == first["id"]
-    async with talker.gateway.resources.postgres.for_tenant(talker.tenant) as connection:
+    async with talker.gateway.resources.postgres.for_tenant(talker.tenant) as tx:
         where = (job.c.tenant == talker.tenant, job.c.stage == MINE_START.name, job.c.run_at <= func.now())
-        assert await connection.scalar(select(func.count()).select_from(job).where(*where)) == 1
+        assert await tx.scalar(select(func.count()).select_from(job).where(*where)) == 1
     await talker.execute(first)
     repeated = await talker.request("POST", path, status=202, headers={"idempotency-key": "once"})
     assert repeated == first

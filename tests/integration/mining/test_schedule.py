@@ -51,16 +51,16 @@ def serve(
 async def due_in(gateway: Gateway) -> list[float]:
     """Return in how many seconds scopes are due for mining."""
     seconds = func.extract("epoch", job.c.run_at - func.now())
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        rows = await connection.scalars(select(seconds).where(job.c.stage == MINE_START.name))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        rows = await tx.scalars(select(seconds).where(job.c.stage == MINE_START.name))
         return [round(float(value), 1) for value in rows]
 
 
 async def rest(gateway: Gateway) -> None:
     """Let the last turns lie an hour back, instead of waiting."""
     earlier = session_table.c.last_turn_at - timedelta(hours=1)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(update(session_table).values(last_turn_at=earlier))
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(update(session_table).values(last_turn_at=earlier))
 
 
 async def start_due(talker: Talker) -> list[str]:
@@ -170,8 +170,8 @@ async def test_a_scope_whose_run_has_not_ended_is_mined_after_it(serve: Serve) -
 
 async def claim_job(gateway: Gateway) -> Job:
     await make_due(gateway.resources)
-    async with gateway.resources.postgres.across_tenants() as connection:
-        [claimed] = await claim.claim_batch(connection, MINE_START, 10, 60, 5)
+    async with gateway.resources.postgres.across_tenants() as tx:
+        [claimed] = await claim.claim_batch(tx, MINE_START, 10, 60, 5)
     return claimed
 
 
@@ -182,13 +182,13 @@ async def test_a_turn_that_is_stored_while_its_scope_is_looked_at_is_mined(serve
         await talker.mine(session_id)
         resources, settings = talker.gateway.resources, talker.gateway.resources.settings
         caller = Caller("key", talker.tenant, frozenset({"read", "write"}))
-        async with resources.postgres.for_tenant(talker.tenant) as connection:
-            session = await get_session(connection, settings, caller, session_id, lock=True)
+        async with resources.transaction(talker.tenant) as tx:
+            session = await get_session(tx, settings, caller, session_id, lock=True)
             draft = TurnDraft(role=Role.USER, content="I moved to Odense.")
-            turns, _ = await append.insert_turns(connection, settings, session, [draft])
-            await append.notify_dreams(connection, settings, session, turns)
+            turns = await append.insert_turns(tx, resources, session, [draft])
+            await append.notify_dreams(tx, settings, session, turns)
             looking = asyncio.create_task(due_mining.start_or_reschedule(resources, claimed))
-            await wait_until_blocked(connection, looking)
+            await wait_until_blocked(tx, looking)
         await looking
         [seconds] = await due_in(talker.gateway)
         assert 0 < seconds <= 60
@@ -198,10 +198,10 @@ async def test_turns_of_two_sessions_do_not_wait_for_each_other(serve: Serve) ->
     async with serve() as talker:
         await talker.talk("I live in Aarhus.", "Noted.")
         resources, scope = talker.gateway.resources, Scope(talker.tenant, "default", "ada")
-        async with asyncio.timeout(5), resources.postgres.for_tenant(talker.tenant) as connection:
-            await mining_schedule.count_turns(connection, resources.settings, scope, 1)
+        async with asyncio.timeout(5), resources.postgres.for_tenant(talker.tenant) as tx:
+            await mining_schedule.count_turns(tx, resources.settings, scope, 1)
             await talker.talk("Bye.")
-            await mining_schedule.count_turns(connection, resources.settings, scope, 1)
+            await mining_schedule.count_turns(tx, resources.settings, scope, 1)
 
 
 async def test_no_run_is_started_by_a_worker_that_has_lost_the_job(serve: Serve) -> None:

@@ -152,8 +152,8 @@ async def test_deleting_a_session_deletes_its_observations_embeddings_and_stored
     await agent.request("DELETE", f"/v1/sessions/{session}")
     assert await search_contents(agent, secret) == []
     for table in ("observation", "embedding_cache"):
-        async with embedding.resources.postgres.for_tenant(embedding.tenant) as connection:
-            count = await connection.scalar(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
+        async with embedding.resources.postgres.for_tenant(embedding.tenant) as tx:
+            count = await tx.scalar(text(f"SELECT count(*) FROM {table}"))  # noqa: S608
         assert count == 0, table
     await agent.session(id=session)
     repeated = await agent.client.post(path, **request)
@@ -189,8 +189,8 @@ async def test_lt13_an_observation_that_is_written_during_an_erasure_is_erased_t
 
         async def is_waiting() -> bool:
             blocked = "SELECT count(*) FROM pg_stat_activity WHERE :writer = ANY(pg_blocking_pids(pid))"
-            async with postgres.for_tenant(gateway.tenant) as connection:
-                return bool(await connection.scalar(text(blocked), {"writer": writer_pid}))
+            async with postgres.for_tenant(gateway.tenant) as tx:
+                return bool(await tx.scalar(text(blocked), {"writer": writer_pid}))
 
         await wait_until(is_waiting)
     assert (await erasing)["erased"]["observations"] == 1

@@ -148,10 +148,10 @@ async def test_the_processes_read_no_playbook_of_another_tenant_but_through_the_
     """The function is the only way out, and it returns four columns: no text, no parameter and no name."""
     await record(agents[0])
     await consent(agents[0])
-    async with apart.resources.postgres.for_tenant(TENANTS[1]) as connection:
-        assert await connection.scalar(text("SELECT count(*) FROM playbook")) == 0
-        assert await connection.scalar(text("SELECT count(*) FROM pattern_consent")) == 0
-        columns = (await connection.execute(text("SELECT * FROM shared_patterns(NULL)"))).keys()
+    async with apart.resources.postgres.for_tenant(TENANTS[1]) as tx:
+        assert await tx.scalar(text("SELECT count(*) FROM playbook")) == 0
+        assert await tx.scalar(text("SELECT count(*) FROM pattern_consent")) == 0
+        columns = (await tx.execute(text("SELECT * FROM shared_patterns(NULL)"))).keys()
         assert list(columns) == ["flow_dact", "tool_ids", "outcome", "count"]
 
 

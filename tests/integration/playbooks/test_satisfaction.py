@@ -125,9 +125,9 @@ async def test_the_sweep_promotes_what_nobody_reads(agent: Agent, gateway: Gatew
     await record(agent, session_id=silent)
     await agent.append_turn(going_on, NEXT, "user")
     assert [await settle.settle_tenant(gateway.resources, gateway.tenant) for _ in range(2)] == [1, 0]
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         is_mine = playbook_table.c.tenant == gateway.tenant
-        rows = await connection.execute(
+        rows = await tx.execute(
             select(playbook_table.c.id, playbook_table.c.reason).where(is_mine, playbook_table.c.promoted)
         )
         assert [tuple(row) for row in rows] == [(noted["id"], "continued")]
@@ -137,9 +137,9 @@ async def test_of_expired_sessions_what_was_learnt_stays(agent: Agent, gateway: 
     sessions = {name: await ask(agent, id=name) for name in ("silent", "satisfied")}
     playbooks = {name: await record(agent, session_id=name) for name in sessions}
     await agent.append_turn("satisfied", NEXT, "user")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         is_mine = session_table.c.tenant == gateway.tenant
-        await connection.execute(update(session_table).where(is_mine).values(expires_at=func.now()))
+        await tx.execute(update(session_table).where(is_mine).values(expires_at=func.now()))
     assert await retention.delete_expired_sessions(gateway.resources, gateway.tenant) == 2
     assert await reread(agent, playbooks["silent"]) == "session_ended"
     assert await reread(agent, playbooks["satisfied"]) == "continued"

@@ -9,7 +9,6 @@ from sqlalchemy import ARRAY, Text, bindparam, select, text
 from sqlalchemy.exc import IntegrityError
 
 from shared.foundation import config, errors
-from shared.infra import prepared
 from shared.infra.postgres import Postgres
 from shared.platform.auth.table import tenant as tenant_table
 from tests.conftest import Gateway
@@ -30,20 +29,20 @@ def name() -> str:
 
 
 async def _exists(postgres: Postgres, name: str) -> bool:
-    async with postgres.for_tenant(name) as connection:
-        return await prepared.fetch_one(connection, _NAMES, {"name": name}) is not None
+    async with postgres.for_tenant(name) as tx:
+        return await tx.fetch_one(_NAMES, {"name": name}) is not None
 
 
 async def test_what_a_block_wrote_is_committed_at_its_end(postgres: Postgres, name: str) -> None:
-    async with postgres.for_tenant(name) as connection:
-        await prepared.fetch(connection, _ADD, {"name": name})
+    async with postgres.for_tenant(name) as tx:
+        await tx.fetch(_ADD, {"name": name})
     assert await _exists(postgres, name)
 
 
 async def test_nothing_of_a_block_that_raises_is_committed(postgres: Postgres, name: str) -> None:
     async def write_and_raise() -> None:
-        async with postgres.for_tenant(name) as connection:
-            await prepared.fetch(connection, _ADD, {"name": name})
+        async with postgres.for_tenant(name) as tx:
+            await tx.fetch(_ADD, {"name": name})
             raise ValueError("on purpose")
 
     with pytest.raises(ValueError, match="on purpose"):
@@ -55,10 +54,10 @@ async def test_a_block_that_goes_on_after_a_failed_statement_is_no_success(
     postgres: Postgres, name: str
 ) -> None:
     async def write_twice() -> None:
-        async with postgres.for_tenant(name) as connection:
-            await prepared.fetch(connection, _ADD, {"name": name})
+        async with postgres.for_tenant(name) as tx:
+            await tx.fetch(_ADD, {"name": name})
             with pytest.raises(IntegrityError):
-                await prepared.fetch(connection, _ADD, {"name": name})
+                await tx.fetch(_ADD, {"name": name})
 
     with pytest.raises(RuntimeError, match="nothing was committed"):
         await write_twice()
@@ -69,26 +68,26 @@ async def test_a_cancelled_block_leaves_no_open_transaction(postgres: Postgres, 
     has_written = asyncio.Event()
 
     async def write_and_wait() -> None:
-        async with postgres.for_tenant(name) as connection:
-            await prepared.fetch(connection, _ADD, {"name": name})
+        async with postgres.for_tenant(name) as tx:
+            await tx.fetch(_ADD, {"name": name})
             has_written.set()
-            await prepared.fetch(connection, text("SELECT pg_sleep(60)"))
+            await tx.fetch(text("SELECT pg_sleep(60)"))
 
     task = asyncio.create_task(write_and_wait())
     await has_written.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with postgres.for_tenant(name) as connection:
+    async with postgres.for_tenant(name) as tx:
         # An open transaction would hold the name, and this would wait for it.
-        await prepared.fetch(connection, _ADD, {"name": name})
+        await tx.fetch(_ADD, {"name": name})
 
 
 async def test_both_ways_to_run_a_statement_share_the_transaction(postgres: Postgres, name: str) -> None:
     async def write_and_read() -> None:
-        async with postgres.for_tenant(name) as connection:
-            await prepared.fetch(connection, _ADD, {"name": name})
-            assert await connection.scalar(_NAMES, {"name": name}) == name
+        async with postgres.for_tenant(name) as tx:
+            await tx.fetch(_ADD, {"name": name})
+            assert await tx.scalar(_NAMES, {"name": name}) == name
             raise ValueError("on purpose")
 
     with pytest.raises(ValueError, match="on purpose"):
@@ -98,8 +97,8 @@ async def test_both_ways_to_run_a_statement_share_the_transaction(postgres: Post
 
 @pytest.mark.parametrize("tenant_name", ["o'neill", "a''b", "x'); SELECT 1; --", "back\\slash"])
 async def test_a_tenant_is_named_whatever_its_name_holds(postgres: Postgres, tenant_name: str) -> None:
-    async with postgres.for_tenant(tenant_name) as connection:
-        row = await prepared.fetch_one(connection, _SETTING)
+    async with postgres.for_tenant(tenant_name) as tx:
+        row = await tx.fetch_one(_SETTING)
     assert row is not None
     assert row["tenant"] == tenant_name
 
@@ -107,8 +106,8 @@ async def test_a_tenant_is_named_whatever_its_name_holds(postgres: Postgres, ten
 async def test_the_tenant_of_one_transaction_is_not_that_of_the_next(postgres: Postgres, name: str) -> None:
     async with postgres.for_tenant(name):
         pass
-    async with postgres.autocommit() as connection:
-        row = await prepared.fetch_one(connection, text("SELECT current_setting('loci.tenant', true) AS t"))
+    async with postgres.autocommit() as tx:
+        row = await tx.fetch_one(text("SELECT current_setting('loci.tenant', true) AS t"))
     assert row is not None
     assert not row["t"]
 
@@ -116,11 +115,11 @@ async def test_the_tenant_of_one_transaction_is_not_that_of_the_next(postgres: P
 async def test_an_error_that_a_statement_meets_does_not_quote_its_values(
     postgres: Postgres, name: str
 ) -> None:
-    async with postgres.for_tenant(name) as connection:
-        await prepared.fetch(connection, _ADD, {"name": name})
+    async with postgres.for_tenant(name) as tx:
+        await tx.fetch(_ADD, {"name": name})
     with pytest.raises(IntegrityError) as caught:
-        async with postgres.for_tenant(name) as connection:
-            await prepared.fetch(connection, _ADD, {"name": name})
+        async with postgres.for_tenant(name) as tx:
+            await tx.fetch(_ADD, {"name": name})
     assert caught.value.params is None
 
 
@@ -131,17 +130,17 @@ async def test_connections_that_the_server_cut_are_replaced_before_anybody_gets_
         pass  # three connections are in the pool now
     await _cut_connections(gateway)
     async with postgres.for_tenant(name) as first, postgres.for_tenant(name), postgres.autocommit() as other:
-        assert await prepared.fetch(first, text("SELECT 1"))
-        assert await prepared.fetch(other, text("SELECT 1"))
+        assert await first.fetch(text("SELECT 1"))
+        assert await other.fetch(text("SELECT 1"))
 
 
 async def test_a_transaction_that_the_server_cuts_is_unavailable_and_the_next_is_not(
     postgres: Postgres, name: str, gateway: Gateway
 ) -> None:
     async def go_on_after_a_cut() -> None:
-        async with postgres.for_tenant(name) as connection:
+        async with postgres.for_tenant(name) as tx:
             await _cut_connections(gateway)
-            await prepared.fetch(connection, text("SELECT 1"))
+            await tx.fetch(text("SELECT 1"))
 
     with pytest.raises(errors.Unavailable):
         await go_on_after_a_cut()
@@ -163,7 +162,7 @@ async def _cut_connections(gateway: Gateway) -> None:
 
 async def test_values_are_sent_as_sqlalchemy_would_send_them(postgres: Postgres, name: str) -> None:
     listing = text("SELECT :names AS names").bindparams(bindparam("names", type_=ARRAY(Text)))
-    async with postgres.for_tenant(name) as connection:
-        row = await prepared.fetch_one(connection, listing, {"names": ["a", "b'"]})
+    async with postgres.for_tenant(name) as tx:
+        row = await tx.fetch_one(listing, {"names": ["a", "b'"]})
     assert row is not None
     assert row["names"] == ["a", "b'"]

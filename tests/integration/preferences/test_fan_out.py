@@ -18,8 +18,8 @@ async def fill(gateway: Gateway, scope: Json, rows: list[Json]) -> None:
     """Store preferences, given as {key, flow, related}, each with a slot of its own."""
     common = {"tenant": gateway.tenant, **scope, "value": 1, "origin": "explicit", "version": 1}
     columns = [{**common, "id": row["key"], "slot": row["key"], "search_terms": "", **row} for row in rows]
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(insert(preference), columns)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(insert(preference), columns)
 
 
 async def test_relations_reach_up_to_a_number_per_link_from_the_most_specific_on(

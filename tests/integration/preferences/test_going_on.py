@@ -147,9 +147,9 @@ async def test_a_merged_memory_lets_it_go_on_with_the_successor_and_undo_gives_i
 
 
 async def _set(gateway: Gateway, memory_id: str, **columns: Any) -> None:
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         is_one: ColumnElement[bool] = (memory.c.tenant == gateway.tenant) & (memory.c.id == memory_id)
-        await connection.execute(update(memory).where(is_one).values(state="archived", **columns))
+        await tx.execute(update(memory).where(is_one).values(state="archived", **columns))
 
 
 @pytest.mark.parametrize("between", [False, True], ids=["next", "after another that is purged"])
@@ -215,7 +215,7 @@ async def test_a_learnt_one_that_was_deleted_comes_back_only_if_somebody_asks(
         key, key, WISH, memory_id, PreferenceOrigin.PROMOTION, requires_user_permission=False
     )
     where = Scope(gateway.tenant, **scope)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await write.add_learnt(connection, where, [learnt]) == ([], [])
+    async with gateway.resources.transaction(gateway.tenant) as tx:
+        assert await write.add_learnt(tx, where, [learnt]) == []
     await learn(agent, scope)  # a caller promotes the same again
     assert await state_of(agent, scope) == ("active", [WISH])

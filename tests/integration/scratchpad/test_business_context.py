@@ -145,9 +145,9 @@ async def test_a_deleted_session_takes_what_was_promoted_from_it_alone(
 
 async def test_an_expired_session_leaves_what_was_promoted(agent: Agent, gateway: Gateway) -> None:
     session = await promoted_session(agent, "Trains run hourly.", user_id="ada", id="old")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         is_old = session_table.c.tenant == gateway.tenant, session_table.c.id == session
-        await connection.execute(update(session_table).where(*is_old).values(expires_at=func.now()))
+        await tx.execute(update(session_table).where(*is_old).values(expires_at=func.now()))
     assert await retention.delete_expired_sessions(gateway.resources, gateway.tenant) == 1
     context = await business_context(agent)
     assert context["content"] == "- Trains run hourly."

@@ -195,8 +195,8 @@ async def test_a_claim_that_was_lost_meanwhile_records_nothing(
             "lease_token": func.gen_random_uuid(),
             "run_at": func.now() + func.make_interval(0, 0, 0, 0, 1),
         }
-        async with judged.resources.postgres.for_tenant(judged.tenant) as connection:
-            await connection.execute(update(job_table).where(*where).values(taken))
+        async with judged.resources.postgres.for_tenant(judged.tenant) as tx:
+            await tx.execute(update(job_table).where(*where).values(taken))
 
     def reply(call: Call) -> str:
         asyncio.run_coroutine_threadsafe(take_job(), loop).result(10)
@@ -236,9 +236,9 @@ async def test_a_promotion_whose_workers_died_is_finished_by_the_other_criteria(
     await report(agent, session)
     attempts = judged.resources.settings.job_max_attempts
     where = (job_table.c.tenant == judged.tenant, job_table.c.stage == PROMOTE.name)
-    async with judged.resources.postgres.for_tenant(judged.tenant) as connection:
+    async with judged.resources.postgres.for_tenant(judged.tenant) as tx:
         lost = {"attempts": attempts, "lease_token": func.gen_random_uuid(), "run_at": func.now()}
-        await connection.execute(update(job_table).where(*where).values(lost))
+        await tx.execute(update(job_table).where(*where).values(lost))
     await sweep_jobs.fail_exhausted_jobs(judged.resources)
     promotion = await last_promotion(agent, session)
     assert outcomes(promotion) == {rare["id"]: "not_promoted", frequent["id"]: "promoted"}

@@ -234,8 +234,8 @@ async def test_a_cached_copy_of_a_playbook_is_known_as_one(agent: Agent, gateway
     session_id = await agent.session()
     await find(agent, flow="book_flight", session_id=session_id)
     await note(agent, session_id, FACT)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        session = await get_session(connection, gateway.resources.settings, caller_of(gateway), session_id)
-        revision = await queries.last_revision(connection, gateway.tenant, session_id)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        session = await get_session(tx, gateway.resources.settings, caller_of(gateway), session_id)
+        revision = await queries.last_revision(tx, session_id)
     cached, _ = await cache.load(gateway.resources, session, revision)
     assert [snippet.is_own_note for snippet in cached] == [False, True]

@@ -85,14 +85,14 @@ async def test_any_history_ends_as_in_a_plain_model(agent: Agent, gateway: Gatew
             model.use(step, {snippet.content for snippet in found}, promote=False)
         else:
             chosen = set(generator.sample(known, 2))
-            async with resources.postgres.for_tenant(gateway.tenant) as connection:
-                stored = await queries.list_snippets(connection, gateway.tenant, session)
+            async with resources.postgres.for_tenant(gateway.tenant) as tx:
+                stored = await queries.list_snippets(tx, session)
                 ids = [snippet.id for snippet in stored if snippet.content in chosen]
-                await queries.mark_promoted(connection, gateway.tenant, session, ids)
+                await queries.mark_promoted(tx, session, ids)
             model.use(step, chosen, promote=True)
         assert len(model.snippets) <= MAX
-    async with resources.postgres.for_tenant(gateway.tenant) as connection:
-        stored = await queries.list_snippets(connection, gateway.tenant, session)
+    async with resources.postgres.for_tenant(gateway.tenant) as tx:
+        stored = await queries.list_snippets(tx, session)
     assert {s.content: (s.count, s.promoted_at is not None, s.slot) for s in stored} == model.state()
     assert len(stored) == MAX
 
@@ -117,8 +117,8 @@ async def test_a_65th_snippet_can_not_be_written_down(agent: Agent, gateway: Gat
     session = await agent.session()
     row = {"tenant": gateway.tenant, "session_id": session, "slot": 65, "id": "x", "content": "x"}
     with pytest.raises(IntegrityError):
-        async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-            await connection.execute(insert(scratchpad_snippet).values(row))
+        async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+            await tx.execute(insert(scratchpad_snippet).values(row))
 
 
 async def test_a_repeated_request_is_one_write(agent: Agent) -> None:
@@ -166,8 +166,8 @@ async def test_a_current_copy_is_read_from_redis(agent: Agent, gateway: Gateway)
 async def test_redis_wiped_with_many_scratchpads(gateway: Gateway) -> None:
     resources, caller = gateway.resources, caller_of(gateway)
     sessions = [f"pad-{n}" for n in range(in_long_form(1000, otherwise=200))]
-    async with resources.postgres.for_tenant(gateway.tenant) as connection:
-        await connection.execute(insert(session_table), [_session_row(gateway, id_) for id_ in sessions])
+    async with resources.postgres.for_tenant(gateway.tenant) as tx:
+        await tx.execute(insert(session_table), [_session_row(gateway, id_) for id_ in sessions])
         rows = [
             {
                 "tenant": gateway.tenant,
@@ -179,7 +179,7 @@ async def test_redis_wiped_with_many_scratchpads(gateway: Gateway) -> None:
             for id_ in sessions
             for slot in (1, 2)
         ]
-        await connection.execute(insert(scratchpad_snippet), rows)
+        await tx.execute(insert(scratchpad_snippet), rows)
 
     async def read_pads(count: int) -> None:
         pads = [await read.list_snippets(resources, caller, id_) for id_ in sessions[:count]]
@@ -262,11 +262,11 @@ async def test_a_summary_reads_what_was_noted_since(agent: Agent, gateway: Gatew
     first = await note(agent, session_id, "First.")
     second = await note(agent, session_id, "Second.")
     await note(agent, session_id, "First.")
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        session = await get_session(connection, gateway.resources.settings, caller_of(gateway), session_id)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        session = await get_session(tx, gateway.resources.settings, caller_of(gateway), session_id)
         since = datetime.fromisoformat(second["updated_at"])
-        assert await read.read_insights(connection, session, None) == ["First.", "Second."]
-        assert await read.read_insights(connection, session, since) == ["First."]
+        assert await read.read_insights(tx, session, None) == ["First.", "Second."]
+        assert await read.read_insights(tx, session, since) == ["First."]
     assert datetime.fromisoformat(first["updated_at"]) < since
 
 

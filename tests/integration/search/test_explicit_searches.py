@@ -59,12 +59,12 @@ async def _process_all(gateway: Gateway) -> None:
 
 
 async def _learn_high_floors(gateway: Gateway) -> None:
-    async with gateway.resources.postgres.across_tenants() as connection:
+    async with gateway.resources.postgres.across_tenants() as tx:
         for kind in SEARCHABLE_KINDS:
-            live = await generations.get_live(connection, kind)
+            live = await generations.get_live(tx, kind)
             assert live is not None
             learnt = HIGH if live.model else None
-            await generations.set_floor(connection, live.id, learnt, 2 * floor.MIN_RECORDS)
+            await generations.set_floor(tx, live.id, learnt, 2 * floor.MIN_RECORDS)
     gateway.resources.search_index._live.clear()  # instead of waiting until it is read again
 
 

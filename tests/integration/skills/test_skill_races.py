@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from shared.infra.transaction import Transaction
 from tests.agent import Agent, Json, wait_until
 from tests.conftest import Gateway
 from tests.integration.dreams.conftest import model_gateway, run_dream  # noqa: F401  (a fixture)
@@ -97,19 +97,19 @@ async def test_an_erasure_beside_a_decision_leaves_no_skill_of_the_user(
     if action == "undo":
         await agent.request("POST", publish[0], json=publish[1])
     path, body = publish if action == "publish" else (f"/v1/dreams/{run['id']}/undo", None)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         held = "bake-rolls" if action == "publish" else "bake"
-        await connection.execute(text("SELECT FROM skill WHERE name = :name FOR UPDATE"), {"name": held})
+        await tx.execute(text("SELECT FROM skill WHERE name = :name FOR UPDATE"), {"name": held})
         decision = asyncio.create_task(agent.client.post(path, json=body))
-        await wait_until_blocked(connection, decision)
+        await wait_until_blocked(tx, decision)
         erasure = asyncio.create_task(agent.client.delete("/v1/users/ada"))
-        await wait_until(partial(_are_waiting, connection, 2))
+        await wait_until(partial(_are_waiting, tx, 2))
     answers = await asyncio.gather(decision, erasure)
     assert [answer.status_code for answer in answers] == [HTTPStatus.OK, HTTPStatus.OK]
     assert (await agent.request("GET", URL, params=ada))["results"] == []
     assert (await agent.request("GET", f"{URL}/proposals", params=ada))["results"] == []
 
 
-async def _are_waiting(connection: AsyncConnection, count: int) -> bool:
+async def _are_waiting(tx: Transaction, count: int) -> bool:
     waiting = text("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted")
-    return int(await connection.scalar(waiting) or 0) >= count
+    return int(await tx.scalar(waiting) or 0) >= count

@@ -263,8 +263,8 @@ async def test_a_refused_key_pauses_the_stage_and_no_attempt_is_used(
 
 async def test_a_job_whose_worker_died_at_every_attempt_is_given_up(gateway: Gateway, agent: Agent) -> None:
     await put_without(agent)
-    async with gateway.resources.postgres.across_tenants() as connection:
-        [job] = await claim.claim_batch(connection, SUMMARIZE_SKILL, 1, 60, 5)
+    async with gateway.resources.postgres.across_tenants() as tx:
+        [job] = await claim.claim_batch(tx, SUMMARIZE_SKILL, 1, 60, 5)
     await summarize_skills.give_up(gateway.resources, job, "its worker ended")
     assert await pending(agent) == 0
     assert await missing_summaries.enqueue_missing_summaries(gateway.resources, gateway.tenant) == 0

@@ -67,13 +67,13 @@ async def test_sd3_what_agents_report_counts_and_is_never_refused(priced_gateway
 async def test_sd3_a_new_window_begins_empty(priced_gateway: Gateway) -> None:
     await set_budget(priced_gateway, limit_usd=1)
     reservation_of_yesterday = await reserve_call(priced_gateway, call_request(priced_gateway))
-    async with priced_gateway.resources.postgres.for_tenant(priced_gateway.tenant) as connection:
+    async with priced_gateway.resources.postgres.for_tenant(priced_gateway.tenant) as tx:
         day = timedelta(days=1)
         where = budget.c.tenant == priced_gateway.tenant
-        await connection.execute(
+        await tx.execute(
             update(budget).where(where).values(window_started_at=budget.c.window_started_at - day)
         )
-        await connection.execute(
+        await tx.execute(
             update(charge)
             .where(charge.c.tenant == priced_gateway.tenant)
             .values(created_at=charge.c.created_at - day)

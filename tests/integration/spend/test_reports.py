@@ -85,10 +85,10 @@ async def test_sd4_reports_are_grouped_by_utc_days_and_limited_to_a_time_range(
 ) -> None:
     await _open(priced_gateway, "s", "support")
     await _report_usage(priced_gateway, "s", 1)
-    async with priced_gateway.resources.postgres.for_tenant(priced_gateway.tenant) as connection:
+    async with priced_gateway.resources.postgres.for_tenant(priced_gateway.tenant) as tx:
         where = charge.c.tenant == priced_gateway.tenant
         before = func.now() - timedelta(days=2)
-        await connection.execute(update(charge).where(where).values(created_at=before))
+        await tx.execute(update(charge).where(where).values(created_at=before))
     await _report_usage(priced_gateway, "s", 2)
 
     today = datetime.now(UTC).date()

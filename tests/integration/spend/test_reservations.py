@@ -120,15 +120,15 @@ async def test_sd3_the_reservation_of_a_refused_call_is_released(priced_gateway:
 
 async def _count_charges(gateway: Gateway) -> int:
     of_tenant = select(func.count()).where(charge.c.tenant == gateway.tenant)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        return int(await connection.scalar(of_tenant) or 0)
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        return int(await tx.scalar(of_tenant) or 0)
 
 
 async def _outlive_lease(gateway: Gateway) -> None:
     past = func.now() - timedelta(seconds=1)
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         where = (charge.c.tenant == gateway.tenant, charge.c.reserved_until.is_not(None))
-        await connection.execute(update(charge).where(*where).values(reserved_until=past))
+        await tx.execute(update(charge).where(*where).values(reserved_until=past))
 
 
 async def test_sd3_the_sweep_settles_a_killed_workers_reservation_at_its_upper_bound(
@@ -201,7 +201,7 @@ async def test_sd3_whoever_books_waits_while_a_budget_is_set(priced_gateway: Gat
     resources, tenant = priced_gateway.resources, priced_gateway.tenant
     reservation = await reserve_call(priced_gateway, call_request(priced_gateway))
     async with resources.postgres.for_tenant(tenant) as setting:
-        await queries.lock_ledger(setting, tenant, exclusive=True)
+        await queries.lock_ledger(setting, exclusive=True)
         booking = asyncio.ensure_future(book(resources, tenant, reservation))
         await wait_until_blocked(setting, booking)
     await booking

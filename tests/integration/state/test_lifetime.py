@@ -79,8 +79,8 @@ async def test_deleting_what_does_not_exist_writes_nothing(
         assert "is not there" in problem.parse_problem(conflict)["detail"]
     pattern = f"*{{{gateway.tenant}:session:*"
     assert [name async for name in gateway.resources.redis.scan_iter(match=pattern, count=1000)] == []
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        assert await connection.scalar(select(func.count()).select_from(state_store)) == 0
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        assert await tx.scalar(select(func.count()).select_from(state_store)) == 0
 
 
 async def test_every_write_renews_the_expiry_of_the_whole_tmp_store(

@@ -80,8 +80,8 @@ class Talk:
 
     async def stored(self) -> SessionSummary | None:
         """Return the summary as it is stored."""
-        async with self.gateway.resources.postgres.for_tenant(self.gateway.tenant) as connection:
-            return await summary_queries.find(connection, self.gateway.tenant, self.session)
+        async with self.gateway.resources.postgres.for_tenant(self.gateway.tenant) as tx:
+            return await summary_queries.find(tx, self.session)
 
     async def pending(self) -> int:
         """Return the number of summaries that are due."""

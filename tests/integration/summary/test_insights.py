@@ -47,12 +47,12 @@ async def test_what_waits_while_the_scratchpad_is_read_is_noted_after_that(talk:
     resources, tenant, content = talk.gateway.resources, talk.gateway.tenant, "The harbour is closed."
     for _ in range(times - 1):
         await talk.note(content)
-    async with resources.postgres.for_tenant(tenant) as connection:
-        session = await session_queries.lock_by_id(connection, tenant, talk.session, 3600)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        session = await session_queries.lock_by_id(tx, talk.session, 3600)
         assert session is not None
         note = asyncio.create_task(talk.note(content))
-        await wait_until_blocked(connection, note)
-        _, read_at = await summary_queries.find_times(connection, session)
+        await wait_until_blocked(tx, note)
+        _, read_at = await summary_queries.find_times(tx, session)
     await note
     [snippet] = await snippets(talk.agent, talk.session)
     assert snippet["count"] == times

@@ -248,5 +248,5 @@ async def test_a_refused_key_pauses_the_stage_and_no_attempt_is_used(talk: Talk,
 
 
 async def _rows(talk: Talk, statement: Any) -> list[Any]:
-    async with talk.gateway.resources.postgres.across_tenants() as connection:
-        return list(await connection.scalars(statement))
+    async with talk.gateway.resources.postgres.across_tenants() as tx:
+        return list(await tx.scalars(statement))

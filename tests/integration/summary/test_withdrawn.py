@@ -117,10 +117,10 @@ async def test_two_workers_with_one_job_store_one_summary(
 
     async def work_as_another(talk: Talk) -> None:
         is_summary = job.c.stage == SUMMARIZE.name
-        async with resources.postgres.across_tenants() as connection:
-            await connection.execute(update(job).where(is_summary).values(run_at=func.now()))
-        async with resources.postgres.across_tenants() as connection:
-            [claimed] = await claim.claim_batch(connection, SUMMARIZE, 1, 60, 5)
+        async with resources.postgres.across_tenants() as tx:
+            await tx.execute(update(job).where(is_summary).values(run_at=func.now()))
+        async with resources.postgres.across_tenants() as tx:
+            [claimed] = await claim.claim_batch(tx, SUMMARIZE, 1, 60, 5)
         await summarize.summarize(resources, claimed, lambda: None)
 
     stored_before = await _stored_count(talk)
@@ -134,8 +134,8 @@ async def test_two_workers_with_one_job_store_one_summary(
 
 async def _stored_count(talk: Talk) -> float:
     is_stored = (fleet_counter.c.name == "summaries", fleet_counter.c.labels == "stored")
-    async with talk.gateway.resources.postgres.across_tenants() as connection:
-        return float(await connection.scalar(select(fleet_counter.c.value).where(*is_stored)) or 0)
+    async with talk.gateway.resources.postgres.across_tenants() as tx:
+        return float(await tx.scalar(select(fleet_counter.c.value).where(*is_stored)) or 0)
 
 
 async def test_many_who_write_while_it_is_summarised_lose_no_turn(talk: Talk) -> None:

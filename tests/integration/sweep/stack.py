@@ -91,8 +91,8 @@ class TestStack:
 
     async def generations(self, kind: RecordKind = RecordKind.MEMORY) -> list[Generation]:
         """Return the generations of a kind, oldest first."""
-        async with self.resources.postgres.across_tenants() as connection:
-            return await generations.list_generations(connection, kind)
+        async with self.resources.postgres.across_tenants() as tx:
+            return await generations.list_generations(tx, kind)
 
     async def live_generation(self, kind: RecordKind = RecordKind.MEMORY) -> Generation:
         """Return the live generation of a kind."""
@@ -144,13 +144,11 @@ class TestStack:
         for kind in RecordKind:
             for generation in await self.generations(kind):
                 await self._delete_all_points(generation)
-        async with self.resources.postgres.across_tenants() as connection:
+        async with self.resources.postgres.across_tenants() as tx:
             # As the owner of the tables, and with keys of the tenant left behind.
-            await connection.execute(text("SET LOCAL ROLE NONE"))
-            await connection.execute(text("SET LOCAL session_replication_role = replica"))
-            await connection.execute(
-                text("DELETE FROM tenant WHERE tenant = :tenant"), {"tenant": self.tenant}
-            )
+            await tx.execute(text("SET LOCAL ROLE NONE"))
+            await tx.execute(text("SET LOCAL session_replication_role = replica"))
+            await tx.execute(text("DELETE FROM tenant WHERE tenant = :tenant"), {"tenant": self.tenant})
 
     async def _delete_all_points(self, generation: Generation) -> None:
         qdrant, collection = self.resources.qdrant, generation.collection

@@ -1,8 +1,10 @@
 """Several writers of one record: the index keeps the newest version, in whatever order they come to write."""
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -18,6 +20,13 @@ Overtake = Callable[[Request, Request], Awaitable[None]]
 CONTENT = "The heron nests by the weir."
 
 
+class Events(NamedTuple):
+    """What the slow request and its test wait for."""
+
+    is_waiting: asyncio.Event
+    may_write: asyncio.Event
+
+
 @pytest.fixture
 def overtake(monkeypatch: pytest.MonkeyPatch) -> Overtake:
     """Return a function that lets a fast request pass a slow one.
@@ -26,13 +35,14 @@ def overtake(monkeypatch: pytest.MonkeyPatch) -> Overtake:
     when the fast one is answered.
     """
     write_through, work_off = IndexWriter.write_through, removal.work_off
-    slow_tasks: dict[asyncio.Task[Any] | None, tuple[asyncio.Event, asyncio.Event]] = {}
+    # What follows a commit runs in a task of its own, which has the context of its request.
+    events_of_slow: ContextVar[Events | None] = ContextVar("events_of_slow", default=None)
 
     async def wait_if_slow() -> None:
-        if events := slow_tasks.pop(asyncio.current_task(), None):
-            is_waiting, may_write = events
-            is_waiting.set()
-            await asyncio.wait_for(may_write.wait(), 30)
+        events = events_of_slow.get()
+        if events is not None and not events.is_waiting.is_set():
+            events.is_waiting.set()
+            await asyncio.wait_for(events.may_write.wait(), 30)
 
     async def write_later(writer: IndexWriter, *args: Any, **options: Any) -> bool:
         await wait_if_slow()
@@ -46,12 +56,13 @@ def overtake(monkeypatch: pytest.MonkeyPatch) -> Overtake:
     monkeypatch.setattr(removal, "work_off", remove_later)
 
     async def pass_by(slow: Request, fast: Request) -> None:
-        is_waiting, may_write = asyncio.Event(), asyncio.Event()
-        slow_task = asyncio.create_task(_send(slow))
-        slow_tasks[slow_task] = (is_waiting, may_write)
-        await asyncio.wait_for(is_waiting.wait(), 30)
+        events = Events(asyncio.Event(), asyncio.Event())
+        context = contextvars.copy_context()
+        context.run(events_of_slow.set, events)
+        slow_task = asyncio.create_task(_send(slow), context=context)
+        await asyncio.wait_for(events.is_waiting.wait(), 30)
         await _send(fast)
-        may_write.set()
+        events.may_write.set()
         await slow_task
 
     return pass_by

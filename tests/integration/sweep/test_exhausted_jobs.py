@@ -59,8 +59,8 @@ async def test_a_summary_whose_worker_died_at_every_attempt_is_left_to_the_next_
         await claim(stack, session, stage, 2, lease=-1)
     assert (await stack.sweep()).exhausted_jobs == 2
     assert await stack.sql("SELECT stage FROM job WHERE record_id = :session", session=session) == []
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        await summary_jobs.schedule_summary(connection, stack.tenant, session)
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        await summary_jobs.schedule_summary(tx, session)
     assert (await stack.client.get("/v1/status")).json()["pending"]["summary"] == 1
 
 
@@ -101,10 +101,8 @@ async def test_a_job_released_at_its_last_attempt_is_ended_too(stack: TestStack)
 async def test_an_exhausted_index_job_is_marked_dead_and_reported(stack: TestStack) -> None:
     exhausted, other = await stack.save("killer", enrich=False), await stack.save("fine", enrich=False)
     await stack.resources.index_writer.close()
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        await index_jobs.enqueue_index_jobs(
-            connection, stack.tenant, RecordKind.MEMORY, {exhausted: 1, other: 1}
-        )
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        await index_jobs.enqueue_index_jobs(tx, stack.tenant, RecordKind.MEMORY, {exhausted: 1, other: 1})
     await claim(stack, exhausted, "index", 2, lease=-1)
     assert (await stack.sweep()).exhausted_jobs == 1
     rows = await stack.sql(
@@ -128,8 +126,8 @@ async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(
     monkeypatch.setattr(dead_jobs, "log", structlog.wrap_logger(None, processors=[capture]))
     exhausted = await stack.save("exhausted", enrich=False)
     await stack.resources.index_writer.close()
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        await index_jobs.enqueue_index_jobs(connection, stack.tenant, RecordKind.MEMORY, {exhausted: 1})
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        await index_jobs.enqueue_index_jobs(tx, stack.tenant, RecordKind.MEMORY, {exhausted: 1})
     await claim(stack, exhausted, "index", 2, lease=-1)
     deaths = await metric(stack.gateway, DEATHS, 'kind="index"')
     await stack.sweep()
@@ -143,8 +141,8 @@ async def test_a_job_that_used_up_its_attempts_raises_the_metric_and_is_logged(
 async def test_a_dead_job_is_left_alone_until_its_record_changes(stack: TestStack) -> None:
     memory_id = await stack.save("killer", enrich=False)
     await stack.resources.index_writer.close()
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        await index_jobs.enqueue_index_jobs(connection, stack.tenant, RecordKind.MEMORY, {memory_id: 1})
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        await index_jobs.enqueue_index_jobs(tx, stack.tenant, RecordKind.MEMORY, {memory_id: 1})
     await claim(stack, memory_id, "index", 2, lease=-1)
     await stack.sweep()
     await stack.delete_points(RecordKind.MEMORY, [memory_id])
@@ -159,9 +157,9 @@ async def test_a_dead_job_is_left_alone_until_its_record_changes(stack: TestStac
 async def test_a_job_that_its_worker_completes_meanwhile_is_not_ended(stack: TestStack) -> None:
     """The slow worker completes the job between listing and ending it: its outcome stands."""
     await claim(stack, await stack.save("slow"), "enrich", 2, lease=-1)
-    async with stack.resources.postgres.across_tenants() as connection:
-        jobs = await backlog.list_exhausted(connection, 2, 10)
-        await connection.execute(text("DELETE FROM job WHERE stage = :stage"), {"stage": stages.ENRICH.name})
+    async with stack.resources.postgres.across_tenants() as tx:
+        jobs = await backlog.list_exhausted(tx, 2, 10)
+        await tx.execute(text("DELETE FROM job WHERE stage = :stage"), {"stage": stages.ENRICH.name})
     assert len(jobs) == 1
     assert (await stack.sweep()).exhausted_jobs == 0
     assert [row.state for row in await stack.sql("SELECT state FROM memory")] == ["pending"]

@@ -51,10 +51,10 @@ async def search(stack: TestStack, query: str = "marmalade") -> dict[str, list[s
 
 
 async def backdate_retirement(stack: TestStack) -> None:
-    async with stack.resources.postgres.across_tenants() as connection:
+    async with stack.resources.postgres.across_tenants() as tx:
         age = rebuild_index.RETIRE_AFTER + timedelta(seconds=1)
         statement = text("UPDATE index_generation SET retired_at = now() - CAST(:age AS interval)")
-        await connection.execute(statement, {"age": age})
+        await tx.execute(statement, {"age": age})
 
 
 async def states(stack: TestStack) -> list[tuple[str, str | None]]:
@@ -148,8 +148,8 @@ async def test_processes_that_start_at_the_same_moment_all_start(
 
 
 async def generations_of(resources: Resources) -> list[Generation]:
-    async with resources.postgres.across_tenants() as connection:
-        return await generations.list_generations(connection)
+    async with resources.postgres.across_tenants() as tx:
+        return await generations.list_generations(tx)
 
 
 @pytest.fixture
@@ -231,8 +231,8 @@ async def test_a_generation_without_its_collection_does_not_go_live(single_stack
     """Qdrant was unavailable when it was created, and there is no record whose job would delay it."""
     live = await single_stack.live_generation()
     (new_generation,) = await rebuild_index.start_reindex(single_stack.resources, [RecordKind.MEMORY])
-    async with single_stack.resources.postgres.across_tenants() as connection:
-        await connection.execute(text("DELETE FROM job WHERE generation = :id"), {"id": new_generation.id})
+    async with single_stack.resources.postgres.across_tenants() as tx:
+        await tx.execute(text("DELETE FROM job WHERE generation = :id"), {"id": new_generation.id})
     assert await rebuild_index.promote_ready(single_stack.resources) == []
     assert (await single_stack.live_generation()).id == live.id
     await rebuild_index.create_collections(single_stack.resources)

@@ -10,13 +10,14 @@ from sqlalchemy import func, select
 from shared.foundation import errors, stages
 from shared.foundation.stages import RecordKind, Stage
 from shared.infra.broker import TaskPublisher
+from shared.jobs import index_jobs
 from shared.jobs.job import Job
 from shared.jobs.table import job as job_table
-from shared.memory.longterm import index_document, queries, save
+from shared.memory.longterm import index_document, queries
 from shared.search.index import points
 from shared.search.index.missing_points import MissingPoints
 from shared.search.index.points import IndexDocument
-from shared.search.index.writer import IndexWriter
+from shared.search.index.writer import WRITE_THROUGH_SECONDS, IndexWriter
 from tests.integration.sweep.stack import TestStack
 
 
@@ -52,14 +53,17 @@ async def saved(stack: TestStack) -> tuple[Sequence[IndexDocument], list[Job]]:
     memory_id = await stack.save("The heron nests by the weir.", enrich=False)
     await stack.resources.index_writer.close()
     await stack.delete_points(RecordKind.MEMORY, [memory_id])
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        memories = await queries.read(connection, stack.tenant, [memory_id])
-        jobs = await save.enqueue_jobs(connection, stack.tenant, memories)
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        [memory] = await queries.read(tx, [memory_id])
+        versions = {memory_id: memory.version}
+        jobs = await index_jobs.enqueue_index_jobs(
+            tx, stack.tenant, RecordKind.MEMORY, versions, delay=WRITE_THROUGH_SECONDS
+        )
         is_of_memory = job_table.c.record_id == memory_id
-        wait = await connection.scalar(select(job_table.c.run_at - func.now()).where(is_of_memory))
+        wait = await tx.scalar(select(job_table.c.run_at - func.now()).where(is_of_memory))
         assert wait is not None
         assert wait.total_seconds() == 5, "the time that a writer has before a worker"
-        return await index_document.load_documents(connection, stack.tenant, [memory_id]), jobs
+        return await index_document.load_documents(tx, [memory_id]), jobs
 
 
 async def stages_of_jobs(stack: TestStack) -> list[str]:

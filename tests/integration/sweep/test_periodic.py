@@ -11,16 +11,16 @@ from workers.sweep.sweep import Counts
 
 
 async def _claim_run(stack: TestStack) -> bool:
-    async with stack.resources.postgres.across_tenants() as connection:
-        return await periodic.claim_run(connection, stack.tenant, 60)
+    async with stack.resources.postgres.across_tenants() as tx:
+        return await periodic.claim_run(tx, stack.tenant, 60)
 
 
 async def _age_runs(stack: TestStack, seconds: float) -> None:
-    async with stack.resources.postgres.across_tenants() as connection:
+    async with stack.resources.postgres.across_tenants() as tx:
         statement = text(
             "UPDATE periodic_run SET last_run_at = last_run_at - make_interval(secs => :seconds)"
         )
-        await connection.execute(statement, {"seconds": seconds})
+        await tx.execute(statement, {"seconds": seconds})
 
 
 async def test_of_concurrent_triggers_exactly_one_runs(stack: TestStack) -> None:

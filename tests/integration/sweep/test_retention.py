@@ -47,8 +47,8 @@ async def test_an_expired_session_is_deleted_with_turns_points_and_working_memor
 async def test_a_session_that_another_sweep_has_locked_is_skipped(stack: TestStack) -> None:
     expired = await stack.open_session(ttl_seconds=60)
     await stack.backdate("session", "expires_at", 0.001, id=expired)
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        locked = await session_queries.lock_expired(connection, stack.tenant, 10)
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        locked = await session_queries.lock_expired(tx, 10)
         assert [session.id for session in locked] == [expired]
         assert (await stack.sweep()).expired_sessions == 0
     assert (await stack.sweep()).expired_sessions == 1

@@ -90,8 +90,8 @@ async def test_a_session_gives_its_agent_and_user_and_one_of_another_user_is_unk
     async with open_client(session=session) as client:
         assert [row.name for row in (await client.list_resources()).resources] == ["bread"]
         assert text_of(await client.read_resource("skill://bread")) == "Knead."
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        used_in = (await connection.exec_driver_sql("SELECT session_id FROM skill_use")).scalars().all()
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        used_in = (await tx.connection.exec_driver_sql("SELECT session_id FROM skill_use")).scalars().all()
     assert used_in == [session]
     for unknown in (session, "none"):
         async with open_client(session=unknown, user="bob") as client:

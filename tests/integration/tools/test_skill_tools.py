@@ -46,8 +46,8 @@ async def test_loading_a_skill_notes_its_use_in_the_session(gateway: Gateway) ->
     await good(client, "skill_load", session=session, name="bake-bread")
     after = (await client.get("/v1/skills")).json()["results"]
     assert after[0]["last_used_at"] is not None
-    async with gateway.resources.postgres.for_tenant(gateway.tenant) as connection:
-        used_in = (await connection.exec_driver_sql("SELECT session_id FROM skill_use")).scalars().all()
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        used_in = (await tx.connection.exec_driver_sql("SELECT session_id FROM skill_use")).scalars().all()
     assert used_in == [session]
 
 

@@ -81,8 +81,8 @@ async def _stream(chunks: list[bytes]) -> AsyncIterator[bytes]:
 async def new_stack(resources: Resources) -> AsyncIterator[TenantStack]:
     """Create an empty tenant and yield it."""
     tenant = uuid.uuid4().hex
-    async with resources.postgres.for_tenant(tenant) as connection:
-        await auth_queries.add_tenant(connection, tenant)
+    async with resources.postgres.for_tenant(tenant) as tx:
+        await auth_queries.add_tenant(tx, tenant)
     yield TenantStack(resources, tenant)
 
 

@@ -72,22 +72,22 @@ async def search_memory_ids(stack: TenantStack, query: str, scope: Scope | None 
 
 async def list_actions(stack: TenantStack, memory_id: str) -> list[str]:
     """Return the actions in the history of a memory."""
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        changes = await history_queries.list_for_memory(connection, stack.tenant, memory_id)
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        changes = await history_queries.list_for_memory(tx, memory_id)
         return [change["action"] for change in changes]
 
 
 async def read_versions(stack: TenantStack) -> dict[str, tuple[int, int]]:
     """Return (version, content version) of every memory by its id."""
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        rows = await connection.execute(text("SELECT id, version, content_version FROM memory"))
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        rows = await tx.execute(text("SELECT id, version, content_version FROM memory"))
         return {row.id: (row.version, row.content_version) for row in rows}
 
 
 async def list_pending_enrichments(stack: TenantStack) -> set[str]:
     """Return the ids of the memories with an enrichment job."""
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        rows = await connection.execute(text("SELECT record_id FROM job WHERE pipeline = 'enrichment'"))
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        rows = await tx.execute(text("SELECT record_id FROM job WHERE pipeline = 'enrichment'"))
         return {row.record_id for row in rows}
 
 

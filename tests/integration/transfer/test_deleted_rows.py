@@ -44,9 +44,9 @@ async def test_what_was_deleted_is_reported_and_comes_back_only_with_restore(sta
     assert await imported(stack, PREFERENCE, scope=in_other_scope) == (1, [])
     assert await imported(stack, PREFERENCE, PLAYBOOK, restore=True) == (2, [])
     # From then on it is as if it had never been deleted.
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        await connection.exec_driver_sql("DELETE FROM preference")
-        await connection.exec_driver_sql("DELETE FROM playbook")
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        await tx.connection.exec_driver_sql("DELETE FROM preference")
+        await tx.connection.exec_driver_sql("DELETE FROM playbook")
     assert await imported(stack, PREFERENCE, PLAYBOOK) == (2, [])
 
 
@@ -109,9 +109,9 @@ async def test_whoever_writes_it_again_lifts_the_tombstone(stack: TenantStack) -
     await write.put(stack.resources, stack.caller, stack.scope(), KEY, rule)
     draft = PlaybookDraft(flow_dact="f", slots={}, tool_calls=(), outcome="success", user_query=QUERY)
     await record.record(stack.resources, stack.caller, Place("a"), draft.validated())
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        await connection.exec_driver_sql("DELETE FROM preference")
-        await connection.exec_driver_sql("DELETE FROM playbook")
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        await tx.connection.exec_driver_sql("DELETE FROM preference")
+        await tx.connection.exec_driver_sql("DELETE FROM playbook")
     with_other_id = PLAYBOOK | {"id": OTHER_ID}
     assert await imported(stack, PREFERENCE, PLAYBOOK, with_other_id) == (2, [ID])
 

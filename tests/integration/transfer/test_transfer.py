@@ -145,8 +145,8 @@ class TestSearchability:
         settings_without_index = settings.model_copy(update={"qdrant_url": "http://127.0.0.1:9"})
         async with open_resources(settings_without_index) as resources, new_stack(resources) as stack:
             assert (await stack.import_lines(FULL))["created"] == 1
-            async with resources.postgres.for_tenant(stack.tenant) as connection:
-                jobs = await connection.execute(text("SELECT record_id FROM job WHERE stage = 'index'"))
+            async with resources.postgres.for_tenant(stack.tenant) as tx:
+                jobs = await tx.execute(text("SELECT record_id FROM job WHERE stage = 'index'"))
                 assert [job.record_id for job in jobs] == [ADA]
 
 
@@ -217,8 +217,8 @@ class TestHistory:
     async def test_the_history_names_the_actor_of_an_import(self, stack: TenantStack) -> None:
         await stack.import_lines(FULL)
         await update.update(stack.resources, stack.caller, ADA, {"importance": 0.7})
-        async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-            changes = await history_queries.list_for_memory(connection, stack.tenant, ADA)
+        async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+            changes = await history_queries.list_for_memory(tx, ADA)
         assert [(change["actor"], change["action"]) for change in changes] == [
             ("importer", "imported"),
             ("importer", "updated"),

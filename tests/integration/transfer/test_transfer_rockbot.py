@@ -26,8 +26,8 @@ STORED_TIME = "2026-02-25T09:11:12.123456Z"
 
 async def list_turns(stack: TenantStack, session_id: str) -> list[tuple[str, str]]:
     """Return (role, content) of a session's turns, oldest first."""
-    async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-        turns = await turn_queries.list_last(connection, stack.tenant, session_id, 1000)
+    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+        turns = await turn_queries.list_last(tx, session_id, 1000)
     return [(turn.role, turn.content) for turn in turns]
 
 
@@ -142,8 +142,8 @@ class TestTurnLog:
     ) -> None:
         write_file(tmp_path, "turns.jsonl", LOG)
         await stack.import_path(tmp_path / "turns.jsonl")
-        async with stack.resources.postgres.for_tenant(stack.tenant) as connection:
-            await connection.execute(text("DELETE FROM idempotent_response"))
+        async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
+            await tx.execute(text("DELETE FROM idempotent_response"))
         second_report = (await stack.import_path(tmp_path / "turns.jsonl"))["turns"]
         assert (second_report["created"], second_report["skipped"]) == (0, 3)
         assert len(await list_turns(stack, "s/1")) == 2

@@ -7,16 +7,13 @@ import pytest
 
 from shared.conversation.sessions import queries as session_queries
 from shared.dreams.runs import recheck
-from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import NewMemory, Outcome
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries as memory_queries
 from tests.unit.dreams.builders import memory, memory_id
 
+NO_TRANSACTION = cast(Transaction, None)
 Delete = Callable[..., None]
-
-
-class AnyRun:
-    tenant = "acme"
 
 
 @pytest.fixture
@@ -24,8 +21,7 @@ def delete(monkeypatch: pytest.MonkeyPatch) -> Delete:
     """Return a function that says which records no longer exist."""
 
     def delete_records(*deleted: str) -> None:
-        async def lock_existing(connection: Any, tenant: str, ids: Sequence[str]) -> set[str]:
-            del connection, tenant
+        async def lock_existing(_tx: Transaction, ids: Sequence[str]) -> set[str]:
             return set(ids) - set(deleted)
 
         monkeypatch.setattr(session_queries, "lock_existing", lock_existing)
@@ -48,7 +44,7 @@ def outcome(**fields: Any) -> Outcome:
 
 
 async def recheck_of(found: Outcome) -> Outcome:
-    return await recheck.without_deleted(cast(Any, None), cast(Run, AnyRun()), found)
+    return await recheck.without_deleted(NO_TRANSACTION, found)
 
 
 async def test_an_outcome_stays_as_it_is_if_nothing_was_deleted(delete: Delete) -> None:

@@ -10,15 +10,13 @@ from shared.conversation.feedback.feedback_signal import FeedbackSignal, SignalT
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import queries as turn_queries
 from shared.dreams.runs import recheck
-from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Outcome
+from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.skills import queries as skill_queries
 from tests.unit.context.builders import NOON, turn
 
-
-class AnyRun:
-    tenant = "acme"
+NO_TRANSACTION = cast(Transaction, None)
 
 
 class Stored:
@@ -27,19 +25,19 @@ class Stored:
     def __init__(self) -> None:
         self.skills, self.turns, self.signals = {"k": 1}, {"s#1": 1}, {"f"}
 
-    async def lock_all(self, _connection: Any, _tenant: str, ids: Sequence[str]) -> set[str]:
+    async def lock_all(self, _tx: Transaction, ids: Sequence[str]) -> set[str]:
         """Return all ids: no session or memory was deleted."""
         return set(ids)
 
-    async def lock_skills(self, _connection: Any, _tenant: str, ids: Collection[str]) -> dict[str, int]:
+    async def lock_skills(self, _tx: Transaction, ids: Collection[str]) -> dict[str, int]:
         """Return the versions of the skills that are stored."""
         return {id_: version for id_, version in self.skills.items() if id_ in ids}
 
-    async def turn_versions(self, _connection: Any, _tenant: str, ids: Sequence[str]) -> dict[str, int]:
+    async def turn_versions(self, _tx: Transaction, ids: Sequence[str]) -> dict[str, int]:
         """Return the versions of the turns that are stored."""
         return {id_: version for id_, version in self.turns.items() if id_ in ids}
 
-    async def signal_ids(self, _connection: Any, _tenant: str, ids: Sequence[str]) -> set[str]:
+    async def signal_ids(self, _tx: Transaction, ids: Sequence[str]) -> set[str]:
         """Return the ids of the signals that are stored."""
         return self.signals & set(ids)
 
@@ -74,7 +72,7 @@ def outcome() -> Outcome:
 
 
 async def recheck_of(found: Outcome) -> Outcome:
-    return await recheck.without_deleted(cast(Any, None), cast(Run, AnyRun()), found)
+    return await recheck.without_deleted(NO_TRANSACTION, found)
 
 
 @pytest.mark.usefixtures("stored")

@@ -3,16 +3,16 @@
 from typing import Any, cast
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from shared.dreams.runs import undo
 from shared.dreams.runs.dream_run import Run, RunState
 from shared.foundation import errors
 from shared.foundation.scope import Caller
+from shared.infra.transaction import Transaction
 from shared.memory.longterm.memory import Memory
 from tests.unit.dreams.builders import SCOPE, START, archived_memory, memory, memory_id
 
-NO_CONNECTION = cast(AsyncConnection, None)
+NO_TRANSACTION = cast(Transaction, None)
 
 
 def run(state: RunState) -> Run:
@@ -64,4 +64,4 @@ async def test_an_archived_memory_is_restored_only_as_the_run_left_it(
 ) -> None:
     change = {"entry_id": memory_id(1), "version": 1, "action": "archived", "successors": [memory_id(2)]}
     kept = {memory_id(2): "it was changed since"}
-    assert await undo._reason_to_keep(NO_CONNECTION, now, change, kept) == reason
+    assert await undo._reason_to_keep(NO_TRANSACTION, now, change, kept) == reason

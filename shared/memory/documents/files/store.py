@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Protocol
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from shared.foundation import errors
 from shared.infra.object_storage import ObjectMissing, ObjectStorage
 from shared.infra.postgres import Postgres
+from shared.infra.transaction import Transaction
 from shared.memory.documents.files import queries
 from shared.memory.documents.files.queries import StoredFile
 from shared.platform.resources import Resources
@@ -52,11 +51,11 @@ class _Files:
     async def put(self, tenant: str, name: str, content: Path) -> None:
         size_bytes = (await asyncio.to_thread(content.stat)).st_size
         is_large = self._storage is not None and size_bytes > self._postgres_bytes
-        async with self._postgres.for_tenant(tenant) as connection:
-            if not await queries.insert_file(connection, tenant, name, size_bytes, is_in_s3=is_large):
+        async with self._postgres.for_tenant(tenant) as tx:
+            if not await queries.insert_file(tx, name, size_bytes, is_in_s3=is_large):
                 raise errors.Conflict(f"there is a file {name} already")
             if not is_large:
-                await _insert_parts(connection, tenant, name, content)
+                await _insert_parts(tx, name, content)
         if is_large:
             await self._put_object(tenant, name, content)
 
@@ -87,18 +86,18 @@ class _Files:
             return
         if file.is_in_s3:
             await self._objects().delete(_key(tenant, name))
-        async with self._postgres.for_tenant(tenant) as connection:
-            await queries.delete_file(connection, tenant, name)
+        async with self._postgres.for_tenant(tenant) as tx:
+            await queries.delete_file(tx, name)
 
     async def _find(self, tenant: str, name: str) -> StoredFile | None:
-        async with self._postgres.for_tenant(tenant) as connection:
-            return await queries.find_file(connection, tenant, name)
+        async with self._postgres.for_tenant(tenant) as tx:
+            return await queries.find_file(tx, name)
 
     async def _parts(self, tenant: str, name: str) -> AsyncIterator[bytes]:
         position = 0
         while True:
-            async with self._postgres.for_tenant(tenant) as connection:
-                part = await queries.find_part(connection, tenant, name, position)
+            async with self._postgres.for_tenant(tenant) as tx:
+                part = await queries.find_part(tx, name, position)
             if part is None:
                 return
             yield part
@@ -110,11 +109,11 @@ class _Files:
         return self._storage
 
 
-async def _insert_parts(connection: AsyncConnection, tenant: str, name: str, content: Path) -> None:
+async def _insert_parts(tx: Transaction, name: str, content: Path) -> None:
     position = 0
     with await asyncio.to_thread(content.open, "rb") as file:
         while part := await asyncio.to_thread(file.read, _PART_BYTES):
-            await queries.insert_part(connection, tenant, name, position, part)
+            await queries.insert_part(tx, name, position, part)
             position += 1
 
 

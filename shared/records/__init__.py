@@ -1,0 +1,1 @@
+"""What every kind of record needs: a transaction that knows what follows its commit."""
