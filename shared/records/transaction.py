@@ -33,31 +33,37 @@ log = structlog.get_logger()
 class RecordTransaction(Transaction):
     """A transaction over the records of one tenant, and what follows its commit."""
 
-    def __init__(self, connection: AsyncConnection, tenant: str, writer: IndexWriter) -> None:
+    def __init__(
+        self, connection: AsyncConnection, tenant: str, writer: IndexWriter, publisher: TaskPublisher
+    ) -> None:
         super().__init__(connection, tenant)
         self._writer = writer
+        self._publisher = publisher
         self._documents: list[IndexDocument] = []
         self._jobs: list[Job] = []
         self._is_waited_for = False
         self._follow_ups: list[FollowUp] = []
-        self.woken: Counter[Stage] = Counter()
+        self._woken: Counter[Stage] = Counter()
 
     async def index(self, documents: Sequence[IndexDocument], *, wait: bool = True) -> None:
         """Make records due for the index, and write their points through after the commit.
 
         Without `wait`, nobody waits for the points but a search of the tenant in this process.
         """
-        self._is_waited_for = self._is_waited_for or wait
         self._documents += documents
         for kind, versions in _versions_by_kind(documents).items():
-            await self.remove_points(kind, versions)
+            await self._enqueue(kind, versions, wait=wait)
 
     async def remove_points(self, kind: RecordKind, versions: Mapping[str, int]) -> None:
         """Delete the points that records have below these versions, after the commit."""
         if versions:
-            self._jobs += await index_jobs.enqueue_index_jobs(
-                self, self.tenant, kind, versions, delay=WRITE_THROUGH_SECONDS
-            )
+            await self._enqueue(kind, versions, wait=True)
+
+    async def _enqueue(self, kind: RecordKind, versions: Mapping[str, int], *, wait: bool) -> None:
+        self._is_waited_for = self._is_waited_for or wait
+        self._jobs += await index_jobs.enqueue_index_jobs(
+            self, self.tenant, kind, versions, delay=WRITE_THROUGH_SECONDS
+        )
 
     def index_repeated(self, kind: RecordKind, record_ids: Sequence[str], load: LoadDocuments) -> None:
         """Write through after the commit what the first try of a repeated request left unindexed."""
@@ -69,16 +75,20 @@ class RecordTransaction(Transaction):
 
     def wake(self, stage: Stage, jobs: int = 1) -> None:
         """Tell the workers after the commit that so many more jobs of a stage are due."""
-        self.woken[stage] += jobs
+        self._woken[stage] += jobs
 
     async def follow(self) -> None:
-        """Do what follows the commit but for waking workers, also if the caller is cancelled meanwhile."""
+        """Do what follows the commit, also if the caller is cancelled meanwhile."""
         if self._jobs and not self._is_waited_for:
             self._writer.write_soon(self.tenant, self._documents, self._jobs)
         elif self._jobs:
             self._follow_ups.insert(0, partial(self._writer.write_through, self._documents, self._jobs))
-        if self._follow_ups:
-            await asyncio.shield(self._writer.keep(_call_all(self._follow_ups)))
+        try:
+            if self._follow_ups:
+                await asyncio.shield(self._writer.keep(_call_all(self._follow_ups)))
+        finally:
+            for stage, jobs in self._woken.items():
+                self._publisher.wake(stage, jobs)
 
 
 def _versions_by_kind(documents: Iterable[IndexDocument]) -> Mapping[RecordKind, dict[str, int]]:
@@ -105,10 +115,6 @@ async def begin(
     Raises as `Postgres.for_tenant` does.
     """
     async with postgres.for_tenant(tenant) as opened:
-        tx = RecordTransaction(opened.connection, tenant, writer)
+        tx = RecordTransaction(opened.connection, tenant, writer, publisher)
         yield tx
-    try:
-        await tx.follow()
-    finally:
-        for stage, jobs in tx.woken.items():
-            publisher.wake(stage, jobs)
+    await tx.follow()

@@ -52,10 +52,7 @@ async def report(
 
     Raises errors.NotFound if there is no such session that the caller may see.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         # Locked, because a signal of a session that is being deleted could not be stored.

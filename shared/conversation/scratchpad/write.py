@@ -40,10 +40,7 @@ async def write(
     long content.
     """
     content = check_content(content)
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return {**request.stored, "degraded": []}
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)

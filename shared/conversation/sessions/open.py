@@ -83,10 +83,7 @@ async def open_session(  # noqa: PLR0913
         "ttl_seconds": ttl_seconds,
         "metadata": validation.check_metadata(metadata or {}),
     }
-    async with (
-        resources.postgres.for_tenant(scope.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(scope.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         # Nobody can have written under an id that was drawn just now, so Redis need not be asked.

@@ -64,10 +64,7 @@ async def append_entry(
     system by a key that may not speak for it.
     """
     rights.require_voice(caller, draft.role)
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         session = await _get_session(resources, tx, caller, session_id, write=True)

@@ -47,10 +47,7 @@ async def report_usage(
     A repeated usage id with the same numbers adds nothing. Raises errors.Conflict for a repeated
     usage id with other numbers, and errors.NotFound for an unknown session.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(caller.tenant) as tx, idempotent(tx, key) as request:
         # A repeated request is processed too: its usage id prevents a second charge, and the
         # response shows the current totals.
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)

@@ -31,10 +31,7 @@ async def mine_session(
     errors.Forbidden for one whose scope it may not change, and errors.Conflict if its turns are not mined:
     those of patrols and subagents, and where the agent's profile says so.
     """
-    async with (
-        resources.postgres.for_tenant(caller.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         session = await get_session(tx, resources.settings, caller, session_id)
@@ -44,7 +41,7 @@ async def mine_session(
         run = await _start_or_join(tx, resources.settings, scope)
         response = run.model_dump(mode="json")
         await request.store(response, user_id=scope.user_id)
-    start.wake_first_pass(resources, response)
+        start.wake_first_pass(tx, response)
     return response
 
 

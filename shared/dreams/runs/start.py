@@ -16,6 +16,7 @@ from shared.jobs import queries as job_queries
 from shared.jobs import removals
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 
 async def start_on_demand(
@@ -31,10 +32,7 @@ async def start_on_demand(
 
     Raises errors.Conflict while the scope has a running one, and errors.Invalid if no pass is left to run.
     """
-    async with (
-        resources.postgres.for_tenant(scope.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.transaction(scope.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         await removals.delay_erasures(tx, scope)
@@ -43,13 +41,13 @@ async def start_on_demand(
             raise errors.Conflict("a dream run over this scope is running already")
         response = run.model_dump(mode="json")
         await request.store(response, user_id=scope.user_id)
-    wake_first_pass(resources, response)
+        wake_first_pass(tx, response)
     return response
 
 
-def wake_first_pass(resources: Resources, run: Mapping[str, Any]) -> None:
+def wake_first_pass(tx: RecordTransaction, run: Mapping[str, Any]) -> None:
     """Tell the workers of its first pass that a run, given as JSON, has started."""
-    resources.publisher.wake(stages.stage_of_pass(DreamPass(run["passes"][0]["name"])))
+    tx.wake(stages.stage_of_pass(DreamPass(run["passes"][0]["name"])))
 
 
 async def start_run(

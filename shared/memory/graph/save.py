@@ -51,10 +51,7 @@ async def save_entity(
 
     Raises errors.LimitReached if it would have more than 64 aliases or metadata pairs.
     """
-    async with (
-        resources.postgres.for_tenant(scope.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(scope.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         entity = await upsert_entity(tx, scope, draft)
@@ -136,10 +133,7 @@ async def save_triple(
 async def _save_triple(
     resources: Resources, scope: Scope, draft: TripleDraft, key: IdempotencyKey | None
 ) -> dict[str, Any]:
-    async with (
-        resources.postgres.for_tenant(scope.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(scope.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         ends = await resolve_ends(tx, scope, draft)

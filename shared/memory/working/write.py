@@ -82,10 +82,7 @@ async def append(
     rules.check_append(path, text, ttl_seconds=ttl_seconds)
     jobs = await _enqueue_index_jobs(resources, working_memory, [path], check)
     request_id = "" if key is None else key.request_id
-    async with (
-        resources.postgres.for_tenant(tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(tenant) as tx, idempotent(tx, key) as request:
         with redis_client.failures_as_unavailable():
             if request.stored is not None:
                 entry = await queries.get(working_memory, path, full=True)

@@ -20,10 +20,7 @@ async def push(
 ) -> dict[str, Any]:
     """Add a validated text and return it as JSON."""
     scope = agent_scope(caller, agent_id, Action.WRITE)
-    async with (
-        resources.postgres.for_tenant(scope.tenant) as tx,
-        idempotent(tx, key) as request,
-    ):
+    async with resources.postgres.for_tenant(scope.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         profile = await queries.lock(tx, scope.agent_id)

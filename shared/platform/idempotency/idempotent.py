@@ -1,7 +1,8 @@
 """Do a request once: its response is stored in the transaction that did the work.
 
-    async with postgres.for_tenant(tenant) as connection, idempotent(connection, tenant, key) as request:
+    async with resources.transaction(tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
+            tx.index_repeated(…)
             return request.stored
         …
         await request.store(response)
@@ -55,8 +56,7 @@ class IdempotentRequest:
     def __init__(self, tx: Transaction, key: IdempotencyKey | None, stored: Any | None) -> None:
         self.stored = stored
         self.has_response = stored is not None
-        self._connection = tx
-        self._tenant = tx.tenant
+        self._tx = tx
         self._key = key
 
     async def store(
@@ -80,10 +80,10 @@ class IdempotentRequest:
         if self._key is None:
             return
         route, key = self._key.stored_name
-        row_key = {"tenant": self._tenant, "route": route, "key": key}
+        row_key = {"tenant": self._tx.tenant, "route": route, "key": key}
         response = {"body": body, "record_ids": list(record_ids), "user_id": user_id}
         response |= {"expires_at": expires_at, "request_digest": self._key.digest}
-        await queries.add(self._connection, row_key | response)
+        await queries.add(self._tx, row_key | response)
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from typing import Any
 from shared.foundation import errors
 from shared.foundation.scope import Caller
 from shared.foundation.stages import EMBED, ENRICH, SUMMARIZE, SUMMARIZE_SKILL, ReasonCode
-from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
@@ -18,6 +17,7 @@ from shared.platform.spend import budget, budget_queries, prices, queries
 from shared.platform.spend.budget import Budget, Period
 from shared.platform.spend.charge import check_model
 from shared.platform.spend.price_lists import Rates
+from shared.records.transaction import RecordTransaction
 
 
 async def set_budget(
@@ -39,11 +39,10 @@ async def set_budget(
     if limit_usd is None and limit_tokens is None:
         raise errors.Invalid("limit_usd", "or limit_tokens must be given")
     limits = {"limit_usd": limit_usd, "limit_tokens": limit_tokens, "allow_unpriced": allow_unpriced}
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         await queries.lock_ledger(tx, exclusive=True)
         new_budget = await budget_queries.set_budget(tx, scope, period, limits)
-        due_jobs = await _run_delayed_jobs_now(tx)
-    resources.publisher.wake(EMBED, due_jobs)
+        await _run_delayed_jobs_now(tx)
     return new_budget
 
 
@@ -56,21 +55,20 @@ async def delete_budget(
     """
     rights.require_area(caller, Area.TENANT, Action.WRITE)
     budget.check_scope(scope, caller.tenant)
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         deleted_budgets = await budget_queries.remove(tx, scope, period)
-        due_jobs = await _run_delayed_jobs_now(tx)
-    resources.publisher.wake(EMBED, due_jobs)
+        await _run_delayed_jobs_now(tx)
     return deleted_budgets
 
 
-async def _run_delayed_jobs_now(tx: Transaction) -> int:
-    """Make the jobs due that a budget had delayed until its next window; return how many are to be embedded.
+async def _run_delayed_jobs_now(tx: RecordTransaction) -> None:
+    """Make the jobs due that a budget had delayed until its next window.
 
     They may fit the budget or the price that has changed.
     """
     for stage in (ENRICH, SUMMARIZE, SUMMARIZE_SKILL):
         await job_queries.run_delayed_now(tx, stage, ReasonCode.OVER_BUDGET)
-    return await job_queries.run_delayed_now(tx, EMBED, ReasonCode.OVER_BUDGET)
+    tx.wake(EMBED, await job_queries.run_delayed_now(tx, EMBED, ReasonCode.OVER_BUDGET))
 
 
 async def read_budgets(resources: Resources, caller: Caller, scope: str | None = None) -> list[Budget]:
@@ -100,10 +98,9 @@ async def set_price(resources: Resources, caller: Caller, model: str, rates: Rat
     rights.require_area(caller, Area.TENANT, Action.WRITE)
     check_model(model)
     amounts = {"input": rates.input, "output": rates.output, "cached": rates.cached}
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         await queries.set_price(tx, model, amounts)
-        due_jobs = await _run_delayed_jobs_now(tx)
-    resources.publisher.wake(EMBED, due_jobs)
+        await _run_delayed_jobs_now(tx)
     return rates
 
 
