@@ -11,7 +11,7 @@ _FILLED = {
     *("AppliedChanges", "Deletion", "ImportPlan", "MemoryFolder", "Outcome", "Report", "UndoneChanges"),
     *("Answers", "ContextInputs", "Counts", "IndexHits", "ParsedText", "PassContext"),
     *("KindReport", "ScopeReport", "WrittenRecords", "_Batch", "_UsedNames"),
-    *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone", "_Followers"),
+    *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone"),
     *("SkillChanges", "UndoneProposals"),
     *("AppliedGraph", "Checked", "GraphChanges", "UndoneGraph", "_Found"),
     *("CheckedReview", "GraphBatch", "GroupsPrompt"),

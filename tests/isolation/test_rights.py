@@ -113,7 +113,7 @@ async def refused(clients: Clients, world: World) -> Refused:
     """Ask by every route for all that keys may not do."""
     asked = await _all_that_is_refused(world)
     before = await _read_all(world, asked)
-    answers = [(each, await send(clients[each.key], each.route, each.call)) for each in asked]
+    answers = [(request, await send(clients[request.key], request.route, request.call)) for request in asked]
     return Refused(answers, before, await _read_all(world, asked))
 
 
@@ -133,11 +133,13 @@ async def _all_that_is_refused(world: World) -> list[Asked]:
         for owner in OWNERS
     ]
     by_a_like_name = [
-        each._replace(owner="like", call=_by_a_like_name(each.call))
-        for each in asked
-        if each.owner == "foreign" and may(_table_area(each.case.area), each.key, "foreign") in {"-", "x"}
+        request._replace(owner="like", call=_by_a_like_name(request.call))
+        for request in asked
+        if request.owner == "foreign"
+        if may(_table_area(request.case.area), request.key, "foreign") in {"-", "x"}
+        and may(_table_area(request.case.area), request.key, "foreign") in {"-", "x"}
     ]
-    return [each for each in asked if not _is_allowed(each.case, each.cell)] + by_a_like_name
+    return [request for request in asked if not _is_allowed(request.case, request.cell)] + by_a_like_name
 
 
 def test_what_a_key_may_not_do_with_a_record_is_refused_and_changes_nothing(refused: Refused) -> None:
@@ -269,7 +271,7 @@ def _by_a_like_name(call: Call) -> Call:
 
 async def _read_all(world: World, asked: Sequence[Asked]) -> dict[str, Any]:
     """Return what an unbound key reads of the records that requests would write, by path."""
-    paths = {path for each in asked if each.case.writes for path in _paths(each.case, each.call)}
+    paths = {path for request in asked if request.case.writes for path in _paths(request.case, request.call)}
     return {path: (await world.client.get(path)).json() for path in sorted(paths)}
 
 

@@ -71,10 +71,10 @@ async def test_what_was_indexed_is_found_when_the_block_has_ended(
 async def test_after_an_exception_nothing_follows(
     agent: Agent, gateway: Gateway, resources: Resources, wake_ups: WakeUps, unfound: str
 ) -> None:
-    followed: list[str] = []
+    results: list[str] = []
 
     async def follow() -> None:
-        followed.append("followed")
+        results.append("done")
 
     async def write() -> None:
         async with resources.transaction(gateway.tenant) as tx:
@@ -85,7 +85,7 @@ async def test_after_an_exception_nothing_follows(
 
     with pytest.raises(errors.Conflict):
         await write()
-    assert (followed, wake_ups.sent) == ([], [])
+    assert (results, wake_ups.sent) == ([], [])
     assert await agent.search_contents("heron") == []
 
 
@@ -117,30 +117,30 @@ async def test_points_come_first_then_the_rest_in_its_order_and_workers_are_woke
 async def test_what_can_not_be_done_now_stops_nothing_that_comes_after_it(
     gateway: Gateway, resources: Resources, wake_ups: WakeUps
 ) -> None:
-    followed: list[str] = []
+    results: list[str] = []
 
     async def fail() -> None:
         raise errors.Unavailable("redis", "away")
 
     async def follow() -> None:
-        followed.append("followed")
+        results.append("done")
 
     async with resources.transaction(gateway.tenant) as tx:
         tx.after_commit(fail)
         tx.after_commit(follow)
         tx.wake(ENRICH)
-    assert (followed, wake_ups.sent) == (["followed"], [(ENRICH, 1)])
+    assert (results, wake_ups.sent) == (["done"], [(ENRICH, 1)])
 
 
 async def test_a_caller_that_goes_away_stops_nothing_that_follows(
     gateway: Gateway, resources: Resources, wake_ups: WakeUps
 ) -> None:
-    has_begun, may_end, followed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    has_begun, may_end, has_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def follow() -> None:
         has_begun.set()
         await may_end.wait()
-        followed.set()
+        has_ended.set()
 
     async def write() -> None:
         async with resources.transaction(gateway.tenant) as tx:
@@ -156,7 +156,7 @@ async def test_a_caller_that_goes_away_stops_nothing_that_follows(
     closing = asyncio.create_task(resources.index_writer.close())
     may_end.set()
     await asyncio.wait_for(closing, 10)
-    assert followed.is_set(), "a process that ends waits for it"
+    assert has_ended.is_set(), "a process that ends waits for it"
 
 
 async def test_what_follows_can_use_the_connection_that_the_transaction_had(
