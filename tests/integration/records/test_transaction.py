@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, func, select
 
 from shared.foundation import errors
-from shared.foundation.stages import ENRICH, SUMMARIZE, MemoryState, RecordKind, Stage
+from shared.foundation.stages import ENRICH, SUMMARIZE, MemoryState, RecordKind
 from shared.infra.broker import TaskPublisher
 from shared.jobs.table import job as job_table
 from shared.memory.longterm import index_document, queries, save
@@ -17,19 +17,9 @@ from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
 from tests.agent import Agent
 from tests.conftest import Gateway
+from tests.wake_ups import WakeUps
 
 TEXT = "The heron nests by the weir."
-
-
-class WakeUps:
-    """A publisher that collects wake-ups."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[Stage, int]] = []
-
-    def wake(self, stage: Stage, jobs: int = 1) -> None:
-        """Collect a wake-up."""
-        self.sent.append((stage, jobs))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select
 
 from shared.foundation import errors, stages
-from shared.foundation.stages import RecordKind, Stage
+from shared.foundation.stages import RecordKind
 from shared.infra.broker import TaskPublisher
 from shared.jobs import index_jobs
 from shared.jobs.job import Job
@@ -19,17 +19,7 @@ from shared.search.index.missing_points import MissingPoints
 from shared.search.index.points import IndexDocument
 from shared.search.index.writer import WRITE_THROUGH_SECONDS, IndexWriter
 from tests.integration.sweep.stack import TestStack
-
-
-class WakeUps:
-    """A publisher that collects wake-ups."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[Stage, int]] = []
-
-    def wake(self, stage: Stage, jobs: int = 1) -> None:
-        """Collect a wake-up."""
-        self.sent.append((stage, jobs))
+from tests.wake_ups import WakeUps
 
 
 @pytest.fixture
