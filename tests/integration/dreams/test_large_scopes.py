@@ -18,6 +18,7 @@ from tests.draining import drain, make_due
 from tests.integration.dreams.conftest import execute_run, live, run_dream
 from tests.integration.dreams.due_runs import due_at, runs
 from tests.integration.dreams.plans import NOTHING, shown_ids
+from tests.memory_pages import list_memories
 from tests.standins import vectors
 from tests.standins.behaviours import Reply, Vectors
 from tests.standins.models import ModelServer
@@ -103,14 +104,8 @@ async def test_the_model_is_shown_only_changed_memories_and_their_near_duplicate
 
 
 async def _list_all(model_gateway: Gateway) -> dict[str, str]:
-    """Return the content of every live memory by id, from all pages."""
-    contents: dict[str, str] = {}
-    page: dict[str, Any] = {"next_cursor": None}
-    while not contents or page["next_cursor"]:
-        cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
-        page = (await model_gateway.client.get("/v1/memories", params={"limit": 100, **cursor})).json()
-        contents |= {memory["id"]: memory["content"] for memory in page["results"]}
-    return contents
+    """Return the content of every live memory by id."""
+    return {memory["id"]: memory["content"] for memory in await list_memories(model_gateway.client)}
 
 
 async def test_planted_near_duplicates_in_a_large_scope_are_merged_and_nothing_else_is_touched(

@@ -8,6 +8,7 @@ import pytest
 from shared.foundation import config
 from tests.conftest import Gateway
 from tests.draining import drain, running_without_jobs
+from tests.memory_pages import list_memories
 from tests.standins.models import ModelServer
 
 
@@ -42,20 +43,10 @@ async def load(gateway: Gateway, memory_id: str) -> dict[str, Any]:
 
 async def contents(gateway: Gateway, memory_ids: list[str]) -> list[str]:
     """Return the contents of live memories."""
-    live_contents = {memory["id"]: memory["content"] for memory in await _list_live(gateway)}
+    live_contents = {memory["id"]: memory["content"] for memory in await list_memories(gateway.client)}
     return [live_contents[memory_id] for memory_id in memory_ids]
 
 
 async def live(gateway: Gateway) -> list[str]:
     """Return the contents of all live memories."""
-    return [memory["content"] for memory in await _list_live(gateway)]
-
-
-async def _list_live(gateway: Gateway) -> list[dict[str, Any]]:
-    memories: list[dict[str, Any]] = []
-    page: dict[str, Any] = {"next_cursor": None}
-    while not memories or page["next_cursor"]:
-        cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
-        page = (await gateway.client.get("/v1/memories", params={"limit": 100, **cursor})).json()
-        memories += page["results"]
-    return memories
+    return [memory["content"] for memory in await list_memories(gateway.client)]
