@@ -56,9 +56,9 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("loci")
 
-# These tests start processes and measure times. Two of one chain at once would disturb each other, so one
-# worker runs all of it, while the others run what needs no process.
-_CHAINS = (("faults", "journey", "deploy", "telemetry", "integration/local"),)
+# The first start processes and measure times. Two of them at once would disturb each other, so one worker
+# runs this whole chain, while the others run what needs no process. The second read the same parsed source.
+_CHAINS = (("faults", "journey", "deploy", "telemetry", "integration/local"), ("architecture",))
 
 # They send by every route and with every key what other tests send too, run the product in other processes,
 # or read the source: measured, they would take twice their time, and cover hardly more.
@@ -78,9 +78,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the chains if `--without-processes` is given."""
+    """Leave out the tests that start processes if `--without-processes` is given."""
     place = _place(f"{_path_below_tests(collection_path)}/")
-    return True if config.getoption("--without-processes") and place < len(_CHAINS) else None
+    return True if config.getoption("--without-processes") and place == 0 else None
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _FilesTogether:

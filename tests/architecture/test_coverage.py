@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.architecture.tree import tree_of
+
 _ROW = re.compile(r"^\| (?P<row>[A-Z]{2}\d+[a-z]?|[A-Z][\w ,]*) \| (?P<what>[^|]+) \| (?P<tests>[^|]+) \|$")
 _TEST = re.compile(r"`([^`]+)::([^`]+)`")
 
@@ -37,6 +39,6 @@ def _rows(repository: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 def _tests(path: Path) -> set[str]:
     if not path.is_file():
         return set()
-    nodes = ast.walk(ast.parse(path.read_text()))
+    nodes = ast.walk(tree_of(path))
     functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {name for name in functions if name.startswith("test_")}

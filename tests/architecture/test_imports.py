@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.architecture.tree import parse, sources, tracked
+from tests.architecture.tree import parse, sources, tracked, tree_of
 
 _OUTER = ["services.gateway.routes", "services.gateway.tools"]
 
@@ -40,7 +40,7 @@ def test_no_route_opens_a_transaction_or_asks_a_database(repository: Path) -> No
     uses = [
         f"{path.name}:{node.lineno}"
         for path in (repository / "services" / "gateway" / "routes").glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Attribute) and node.attr in names
     ]
     assert not uses

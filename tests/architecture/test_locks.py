@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.tree import PACKAGES
+from tests.architecture.tree import PACKAGES, tree_of
 
 
 def lock_numbers(path: Path) -> Iterator[int]:
     """Yield the numbers that a module calls a lock."""
-    for node in ast.parse(path.read_text()).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if any(name.endswith("LOCK") for name in names) and isinstance(node.value.value, int):

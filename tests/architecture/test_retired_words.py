@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.architecture.tree import tracked
+from tests.architecture.tree import tracked, tree_of
 
 _RETIRED = (
     "bell doorbell ring hand_on heart night desk told tally tick canary strays followed bury buried twin"
@@ -91,7 +91,7 @@ def _document_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _python_texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the names and docstrings of a file, and its metric, task and event names, with their lines."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         yield from ((getattr(node, "lineno", 1), name) for name in _identifiers(node))
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""

@@ -1,6 +1,5 @@
 """A task is named folder.function, belongs to its folder's queue, and has at most ten lines."""
 
-import ast
 import json
 import os
 import subprocess
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.architecture.tree import functions, length, tracked
+from tests.architecture.tree import functions, length, tracked, tree_of
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ def test_a_task_body_is_at_most_ten_lines(repository: Path) -> None:
     lengths = {
         f"{path.parent.name}.{function.name}": length(function)
         for path in tracked(repository, "workers/*/tasks.py")
-        for function in functions(ast.parse(path.read_text()))
+        for function in functions(tree_of(path))
     }
     assert lengths
     assert max(lengths.values()) <= 10

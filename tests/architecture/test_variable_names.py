@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -66,6 +67,7 @@ def _module_aliases(repository: Path, tree: ast.AST) -> Iterator[tuple[str, str]
                     yield name.name, name.asname
 
 
+@cache
 def _is_module(repository: Path, name: str) -> bool:
     if name.partition(".")[0] in _OWN:
         path = repository.joinpath(*name.split("."))

@@ -4,6 +4,7 @@ import ast
 import gc
 import subprocess
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGES = ("services", "workers", "shared", "migrations")
@@ -23,14 +24,22 @@ def sources(repository: Path) -> list[Path]:
 
 
 def parse(paths: Iterable[Path]) -> dict[Path, ast.Module]:
-    """Return the trees of files. None of their million nodes is garbage, and to look for it takes longer."""
+    """Return the trees of files, each of which is parsed once for all tests of a worker: they only read."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return {path: ast.parse(path.read_text()) for path in paths}
+        trees = {path: tree_of(path) for path in paths}
     finally:
         if was_enabled:
             gc.enable()
+    gc.freeze()  # none of their million nodes is garbage, and to look for it takes longer than to parse
+    return trees
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the tree of a file, which is parsed once."""
+    return ast.parse(path.read_text())
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

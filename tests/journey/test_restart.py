@@ -112,10 +112,13 @@ async def test_ix4_a_model_configured_later_makes_old_records_due_and_search_goe
         ids = [memory["id"] for memory in response["results"]]
         return response["stages"] == ["bm25", "dense"] and ids == [first_run.memory["id"]]
 
+    async def are_turns_searched_by_vector() -> bool:
+        # A query whose vector is late, on a busy machine, is searched by keywords alone, and says so.
+        turns = await agent.request("POST", "/v1/turns/search", json={"query": "automobile"})
+        return (turns["stages"], turns["degraded"]) == (["bm25", "dense"], [])
+
     await wait_until(is_found_by_vector)
-    turns = await agent.request("POST", "/v1/turns/search", json={"query": "automobile"})
-    assert turns["stages"] == ["bm25", "dense"]
-    assert turns["degraded"] == []
+    await wait_until(are_turns_searched_by_vector)
 
 
 async def test_wm7_a_killed_redis_is_restarted_with_all_entries_and_their_expiry(
