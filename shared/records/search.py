@@ -10,7 +10,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy import ColumnElement
 
 from shared.infra.postgres import Postgres
-from shared.infra.transaction import Transaction
 from shared.records.record_type import RecordType
 from shared.search.floor import Floor
 from shared.search.index.client import IndexHits, IndexQuery, SearchIndex
@@ -46,37 +45,40 @@ class Reader(Generic[Row]):
     `of_hits` returns a record or None for each hit, in their order. `keyword_text` is what the index matches.
     """
 
-    of_hits: Callable[[Transaction, Sequence[Hit]], Awaitable[Sequence[Row | None]]]
-    of_terms: Callable[[Transaction, Sequence[str], int], Awaitable[Sequence[Row]]]
+    of_hits: Callable[[Sequence[Hit]], Awaitable[Sequence[Row | None]]]
+    of_terms: Callable[[Sequence[str], int], Awaitable[Sequence[Row]]]
     keyword_text: Callable[[Row], str]
 
 
 def reader(
-    record_type: RecordType[Row], *conditions: ColumnElement[bool], order: Sequence[ColumnElement[Any]] = ()
+    postgres: Postgres,
+    tenant: str,
+    record_type: RecordType[Row],
+    *conditions: ColumnElement[bool],
+    order: Sequence[ColumnElement[Any]] = (),
 ) -> Reader[Row]:
     """Return how records are read that meet the conditions. Equal matches of the terms are in this order."""
 
-    async def of_hits(tx: Transaction, hits: Sequence[Hit]) -> list[Row | None]:
-        by_id = await record_type.read_by_ids(tx, [hit.record_id for hit in hits], *conditions)
+    async def of_hits(hits: Sequence[Hit]) -> list[Row | None]:
+        async with postgres.for_tenant(tenant) as tx:
+            by_id = await record_type.read_by_ids(tx, [hit.record_id for hit in hits], *conditions)
         return [by_id.get(hit.record_id) for hit in hits]
 
-    async def of_terms(tx: Transaction, terms: Sequence[str], limit: int) -> list[Row]:
-        return await record_type.read_matching(tx, terms, limit, *conditions, order=order)
+    async def of_terms(terms: Sequence[str], limit: int) -> list[Row]:
+        async with postgres.for_tenant(tenant) as tx:
+            return await record_type.read_matching(tx, terms, limit, *conditions, order=order)
 
     return Reader(of_hits, of_terms, lambda record: record_type.document(record).keyword_text)
 
 
-async def search(
-    postgres: Postgres, index: SearchIndex, query: IndexQuery, read: Reader[Row], wanted: int
-) -> Found[Row]:
+async def search(index: SearchIndex, query: IndexQuery, read: Reader[Row], wanted: int) -> Found[Row]:
     """Return the records that match a query: more than `wanted`, if the index has them.
 
     Raises errors.Unavailable if Postgres is unavailable.
     """
 
     async def read_hits(found: IndexHits) -> tuple[list[Scored[Row]], int]:
-        async with postgres.for_tenant(query.tenant) as tx:
-            records = await read.of_hits(tx, found.hits)
+        records = await read.of_hits(found.hits)
         scored = [
             Scored(record, hit.keyword, hit.cosine)
             for record, hit in zip(records, found.hits, strict=True)
@@ -84,11 +86,7 @@ async def search(
         ]
         return scored, len(scored)
 
-    async def read_rows(terms: Sequence[str], limit: int) -> Sequence[Row]:
-        async with postgres.for_tenant(query.tenant) as tx:
-            return await read.of_terms(tx, terms, limit)
-
-    source = RowSource("postgres", read_rows, read.keyword_text)
+    source = RowSource("postgres", read.of_terms, read.keyword_text)
     found, scored = await search_until_enough(index, query, source, read_hits, wanted)
     if isinstance(found, RowHits):
         scored = [Scored(row, keyword, None) for row, keyword in found.rows]

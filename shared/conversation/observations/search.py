@@ -59,8 +59,10 @@ async def search(
     """
     index_query = IndexQuery(scope.tenant, RecordKind.OBSERVATION, query, criteria.to_qdrant(scope))
     newest_first = (observation_table.c.created_at.desc(),)
-    read = record_search.reader(OBSERVATION, *criteria.to_sql(scope), order=newest_first)
-    found = await record_search.search(resources.postgres, resources.search_index, index_query, read, limit)
+    read = record_search.reader(
+        resources.postgres, scope.tenant, OBSERVATION, *criteria.to_sql(scope), order=newest_first
+    )
+    found = await record_search.search(resources.search_index, index_query, read, limit)
     return SearchResults(_rank(query, found.scored)[:limit], found.stages, found.degraded)
 
 

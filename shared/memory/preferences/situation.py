@@ -37,10 +37,9 @@ async def find_alike(
         scope.tenant, RecordKind.PREFERENCE, situation, _conditions(scope, flow), embed_as_is=True
     )
     latest_first = (preference_table.c.updated_at.desc(),)
-    read = record_search.reader(
-        PREFERENCE, queries.in_force(scope), queries.of_flow(flow), order=latest_first
-    )
-    found = await record_search.search(resources.postgres, resources.search_index, query, read, MAX_ALIKE)
+    where = (queries.in_force(scope), queries.of_flow(flow))
+    read = record_search.reader(resources.postgres, scope.tenant, PREFERENCE, *where, order=latest_first)
+    found = await record_search.search(resources.search_index, query, read, MAX_ALIKE)
     alike = _alike(situation, found.scored, found.floor)[:MAX_ALIKE]
     return SearchResults(alike, found.stages, found.degraded)
 
