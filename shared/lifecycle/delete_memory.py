@@ -13,15 +13,15 @@ from shared.foundation.scope import Caller, Scope
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
-from shared.lifecycle import deletion, removal
+from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
 from shared.lifecycle.relatives import with_relatives
-from shared.lifecycle.removal import Removal
 from shared.memory.longterm import key_queries, maintenance_queries, matching_queries, tombstones
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Memory, Name
 from shared.memory.longterm.update import require_writable
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _MAX_ATTEMPTS = 5
 _Find = Callable[[Transaction], Awaitable[Memory | None]]
@@ -43,9 +43,7 @@ async def delete_memory(
     an expected version.
     """
     find = partial(memory_queries.get, caller=caller, memory_id=memory_id)
-    memory, rest = await _commit(resources, caller, find, reason, expected)
-    await removal.work_off(resources, rest)
-    return memory
+    return await _commit(resources, caller, find, reason, expected)
 
 
 async def delete_by_key(
@@ -58,59 +56,55 @@ async def delete_by_key(
 ) -> Memory | None:
     """Delete the memory of exactly this scope that has this name, as `delete_memory` does."""
     find = partial(key_queries.get, scope=scope, name=name)
-    memory, rest = await _commit(resources, caller, find, reason, expected)
-    await removal.work_off(resources, rest)
-    return memory
+    return await _commit(resources, caller, find, reason, expected)
 
 
 @repeated_after_deadlock
 async def _commit(
     resources: Resources, caller: Caller, find: _Find, reason: str | None, expected: Expected | None
-) -> tuple[Memory | None, Removal]:
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
-        return await _delete(tx, caller, await find(tx), reason, expected)
+) -> Memory | None:
+    async with resources.transaction(caller.tenant) as tx:
+        locked, found = await _lock(tx, caller, await find(tx), expected)
+        if found is not None:
+            live = [memory for memory in locked.saying_same if memory.archived_at is None]
+            unsaid = tombstones.select_unsaid(locked.to_delete, live)
+            await tombstones.add(tx, unsaid, reason)
+            await delete_rows(tx, resources, locked.to_delete)
+        return found
 
 
-async def _delete(
-    tx: Transaction, caller: Caller, memory: Memory | None, reason: str | None, expected: Expected | None
-) -> tuple[Memory | None, Removal]:
-    """Delete a memory that the caller sees; return it as it was, and what is left to remove."""
+async def _lock(
+    tx: Transaction, caller: Caller, memory: Memory | None, expected: Expected | None
+) -> tuple["_LockedMemories", Memory | None]:
+    """Lock a memory that the caller sees, with what goes with it; return it as it is now, or None."""
     locked = _LockedMemories([], [])
     if memory is not None:
         locked = await _lock_with_relatives(tx, [memory.id], memory.scope)
     found = next((item for item in locked.to_delete if memory and item.id == memory.id), None)
     versions.check("the memory", found.version if found else ABSENT, expected)
-    if found is None:  # there is none, or another request has just deleted it
-        return None, await delete_rows(tx, [])
-    require_writable(caller, found)
-    live = [memory for memory in locked.saying_same if memory.archived_at is None]
-    unsaid = tombstones.select_unsaid(locked.to_delete, live)
-    await tombstones.add(tx, unsaid, reason)
-    return found, await delete_rows(tx, locked.to_delete)
+    if found is not None:  # else there is none, or another request has just deleted it
+        require_writable(caller, found)
+    return locked, found
 
 
-async def delete_expired(tx: Transaction, limit: int) -> tuple[int, Removal]:
+async def delete_expired(tx: RecordTransaction, resources: Resources, limit: int) -> int:
     """Delete at most `limit` memories whose expiry is over, with what goes with them, and no tombstone.
 
-    Return how many had expired, and what is to be removed from Redis and Qdrant after the commit. Raises
-    errors.Busy if one of them was given another expiry meanwhile.
+    Return how many had expired. Raises errors.Busy if one of them was given another expiry meanwhile.
     """
     ids = await maintenance_queries.list_expired(tx, limit)
     locked = await _lock_with_relatives(tx, ids)
     if not set(ids) <= set(await maintenance_queries.list_expired(tx, limit)):
         raise errors.Busy("others are writing what had expired")
-    return len(ids), await delete_rows(tx, locked.to_delete)
+    await delete_rows(tx, resources, locked.to_delete)
+    return len(ids)
 
 
-async def delete_rows(tx: Transaction, memories: Sequence[Memory]) -> Removal:
-    """Delete locked memories with every copy in Postgres, and nothing that was made from them.
-
-    Return what is to be removed from Redis and Qdrant after the commit.
-    """
+async def delete_rows(tx: RecordTransaction, resources: Resources, memories: Sequence[Memory]) -> None:
+    """Delete locked memories with every copy, and nothing that was made from them."""
     rows = Deletion(tx.tenant)
     await deletion.add_memories(tx, rows, [memory.id for memory in memories])
-    _, rest = await deletion.carry_out(tx, rows)
-    return rest
+    await deletion.delete(tx, resources, rows)
 
 
 class _LockedMemories(NamedTuple):

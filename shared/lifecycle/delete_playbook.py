@@ -5,7 +5,7 @@ Tombstones keep an import from bringing it back: of its id, and of its query unl
 
 from shared.foundation.scope import Caller
 from shared.infra.transaction import Transaction
-from shared.lifecycle import deletion, removal
+from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
 from shared.memory.longterm import tombstones
 from shared.memory.playbooks import queries
@@ -20,7 +20,7 @@ async def delete_playbook(resources: Resources, caller: Caller, playbook_id: str
 
     Raises errors.Forbidden if the key may only read it.
     """
-    async with resources.postgres.for_tenant(caller.tenant) as tx:
+    async with resources.transaction(caller.tenant) as tx:
         playbook = await queries.get(tx, playbook_id, lock=True)
         if playbook is None:
             return False
@@ -31,9 +31,8 @@ async def delete_playbook(resources: Resources, caller: Caller, playbook_id: str
         await _add_tombstones(tx, playbook)
         rows = Deletion(caller.tenant)
         await deletion.add_playbooks(tx, rows, [playbook.id])
-        _, rest = await deletion.carry_out(tx, rows)
-    await removal.work_off(resources, rest)
-    return True
+        await deletion.delete(tx, resources, rows)
+        return True
 
 
 async def _add_tombstones(tx: Transaction, playbook: Playbook) -> None:

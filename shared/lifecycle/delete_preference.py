@@ -3,13 +3,11 @@
 from shared.foundation import versions
 from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
-from shared.infra.transaction import Transaction
-from shared.lifecycle import deletion, removal
+from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
-from shared.lifecycle.removal import Removal
 from shared.memory.longterm import tombstones
 from shared.memory.preferences import queries
-from shared.memory.preferences.preference import Preference, check_key, tombstone_text
+from shared.memory.preferences.preference import check_key, tombstone_text
 from shared.platform.resources import Resources
 
 
@@ -21,21 +19,14 @@ async def delete_preference(
     Raises errors.PreconditionFailed unless its version is `expected`.
     """
     check_key(key)
-    async with resources.postgres.for_tenant(scope.tenant) as tx:
+    async with resources.transaction(scope.tenant) as tx:
         preference = await queries.lock(tx, scope, key)
         versions.check(f"preference '{key}'", preference.version if preference else ABSENT, expected)
         if preference is None:
             return False
         text = tombstone_text(key, preference.draft)
         await tombstones.add_texts(tx, scope, {preference.id: text})
-        rest = await _delete_row(tx, preference)
-    await removal.work_off(resources, rest)
-    return True
-
-
-async def _delete_row(tx: Transaction, preference: Preference) -> Removal:
-    rows = Deletion(preference.tenant)
-    descriptions = {preference.id: preference.condition.description}
-    await deletion.add_preferences(tx, rows, descriptions)
-    _, rest = await deletion.carry_out(tx, rows)
-    return rest
+        rows = Deletion(scope.tenant)
+        await deletion.add_preferences(tx, rows, {preference.id: preference.condition.description})
+        await deletion.delete(tx, resources, rows)
+        return True

@@ -3,7 +3,7 @@
 from shared.foundation import versions
 from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
-from shared.lifecycle import deletion, removal
+from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
 from shared.memory.skills import file_queries, queries
 from shared.memory.skills.skill import check_name
@@ -18,7 +18,7 @@ async def delete_skill(
     Raises errors.PreconditionFailed unless its version is `expected`.
     """
     check_name(name)
-    async with resources.postgres.for_tenant(scope.tenant) as tx:
+    async with resources.transaction(scope.tenant) as tx:
         await queries.lock_scope(tx, scope)
         skill = await queries.lock(tx, scope, name)
         versions.check(f"skill '{name}'", skill.version if skill else ABSENT, expected)
@@ -26,7 +26,6 @@ async def delete_skill(
             return False
         rows = Deletion(scope.tenant)
         await deletion.add_skills(tx, rows, [skill.searchable])
-        _, rest = await deletion.carry_out(tx, rows)
+        await deletion.delete(tx, resources, rows)
         await file_queries.delete_unused(tx, scope)
-    await removal.work_off(resources, rest)
-    return True
+        return True

@@ -12,10 +12,8 @@ from shared.conversation.turns.turn import Turn, log_id_of, turn_key_of
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
-from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion, removal, withdrawal
 from shared.lifecycle.deletion import Deletion
-from shared.lifecycle.removal import Removal
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
@@ -92,10 +90,10 @@ async def _withdraw(
     await withdrawal.carry_out(tx, resources, withdrawn)
 
 
-async def delete_rows(tx: Transaction, record_ids: Sequence[str]) -> tuple[int, Removal]:
+async def delete_rows(tx: RecordTransaction, resources: Resources, record_ids: Sequence[str]) -> int:
     """Delete turns past their retention with every copy of their text; what was learnt from them stays.
 
-    Return how many of them were still there, and what is to be removed after the commit.
+    Return how many of them were still there.
     """
     await session_queries.lock(tx, sorted({turn_key_of(id_)[0] for id_ in record_ids}))
     existing_ids = sorted(await turn_queries.versions(tx, record_ids)) if record_ids else []
@@ -106,7 +104,7 @@ async def delete_rows(tx: Transaction, record_ids: Sequence[str]) -> tuple[int, 
         rows.embedding_texts = await log_queries.list_embedding_texts(tx, turn_keys)
     rows.add_items(removal.points_of(RecordKind.TURN), existing_ids)
     rows.add_items(removal.WINDOW, list(counts))
-    _, rest = await deletion.carry_out(tx, rows)
+    await deletion.delete(tx, resources, rows)
     for session_id, count in sorted(counts.items()):
         await session_queries.note_log_change(tx, session_id, more_turns=-count)
-    return len(existing_ids), rest
+    return len(existing_ids)

@@ -8,6 +8,7 @@ worker that is thinking about one of them records nothing.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from shared.conversation.observations import queries as observation_queries
 from shared.conversation.scratchpad import queries as scratchpad_queries
@@ -29,6 +30,8 @@ from shared.memory.preferences import queries as preference_queries
 from shared.memory.skills import index_document as skill_document
 from shared.memory.skills.skill import SearchableSkill
 from shared.platform.idempotency import queries as idempotency_queries
+from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 from shared.search.index import embedding_cache
 from shared.search.text import indexed_text
 
@@ -155,6 +158,15 @@ def add_triples(deletion: Deletion, ids: Sequence[str]) -> None:
         return
     known = deletion.subjects.setdefault(Subject.TRIPLE, [])
     known.extend(sorted(set(ids).difference(known)))
+
+
+async def delete(tx: RecordTransaction, resources: Resources, deletion: Deletion) -> Counter[str]:
+    """Delete the rows, and after the commit what the other databases hold of them; return as `carry_out`."""
+    if not any((*deletion.subjects.values(), *deletion.items.values())):
+        return Counter()
+    counts, rest = await carry_out(tx, deletion)
+    tx.after_commit(partial(removal.work_off, resources, rest))
+    return counts
 
 
 async def carry_out(

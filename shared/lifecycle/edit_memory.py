@@ -7,7 +7,7 @@ from typing import Any
 from shared.foundation.content import Subject
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
-from shared.lifecycle import closed_facts, deletion, removal
+from shared.lifecycle import closed_facts, deletion
 from shared.lifecycle.deletion import Deletion
 from shared.memory.longterm import revert as memory_revert
 from shared.memory.longterm import update as memory_update
@@ -60,5 +60,4 @@ async def _follow(resources: Resources, tx: RecordTransaction, before: Memory, a
     if descriptions:
         rows = Deletion(after.tenant)
         await deletion.add_preferences(tx, rows, descriptions)
-        _, rest = await deletion.carry_out(tx, rows)
-        tx.after_commit(partial(removal.work_off, resources, rest))
+        await deletion.delete(tx, resources, rows)

@@ -6,9 +6,9 @@ records with points. A new searchable kind needs an entry in `KINDS` and nothing
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from shared.conversation.observations import queries as observation_queries
+from shared.conversation.observations.record_type import OBSERVATION
 from shared.conversation.turns import index_document as turn_document
 from shared.conversation.turns import queries as turn_queries
 from shared.foundation.content import Subject, declare_store
@@ -18,16 +18,15 @@ from shared.infra.transaction import Transaction
 from shared.memory.documents import chunk_queries
 from shared.memory.longterm import index_document as memory_document
 from shared.memory.longterm import maintenance_queries as memory_maintenance_queries
-from shared.memory.playbooks import queries as playbook_queries
-from shared.memory.preferences import index_document as preference_document
-from shared.memory.preferences import queries as preference_queries
-from shared.memory.skills import index_document as skill_document
-from shared.memory.skills import queries as skill_queries
+from shared.memory.playbooks.record_type import PLAYBOOK
+from shared.memory.preferences.record_type import PREFERENCE
+from shared.memory.skills.record_type import SKILL
 from shared.memory.working import index_document as working_document
 from shared.memory.working import queries as working_queries
 from shared.memory.working.working_entry import WorkingEntryInfo
 from shared.memory.working.working_memory import WorkingMemory
 from shared.platform.resources import Resources
+from shared.records.record_type import RecordType
 from shared.search.index.points import IndexDocument
 
 _PAGE_SIZE = 1000
@@ -70,6 +69,16 @@ class PostgresKind:
     read_versions: Callable[[Transaction, Sequence[str]], Awaitable[dict[str, int]]]
     read_page: Callable[[Transaction, str, int], Awaitable[dict[str, int]]]
     read_count: Callable[[Transaction], Awaitable[int]]
+
+    @classmethod
+    def of(cls, record_type: RecordType[Any]) -> "PostgresKind":
+        """Return how the records of a declared kind are read."""
+        return cls(
+            record_type.read_documents,
+            record_type.read_versions,
+            record_type.read_version_page,
+            record_type.count_searchable,
+        )
 
     async def load_documents(
         self, resources: Resources, tenant: str, record_ids: Sequence[str]
@@ -140,7 +149,7 @@ def _versions(infos: Sequence[WorkingEntryInfo]) -> dict[str, int]:
     return {working_document.record_id_of(info.key): info.version for info in infos}
 
 
-KINDS: dict[RecordKind, SearchableKind] = {
+ROW_KINDS: dict[RecordKind, PostgresKind] = {
     RecordKind.MEMORY: PostgresKind(
         memory_document.load_documents,
         memory_maintenance_queries.get_versions,
@@ -150,45 +159,26 @@ KINDS: dict[RecordKind, SearchableKind] = {
     RecordKind.TURN: PostgresKind(
         turn_document.load_documents, turn_queries.versions, turn_queries.page_versions, turn_queries.count
     ),
-    RecordKind.WORKING: WorkingKind(),
-    RecordKind.OBSERVATION: PostgresKind(
-        observation_queries.load_documents,
-        observation_queries.versions,
-        observation_queries.page_versions,
-        observation_queries.count,
-    ),
-    RecordKind.PREFERENCE: PostgresKind(
-        preference_document.load_documents,
-        preference_queries.versions,
-        preference_queries.page_versions,
-        preference_queries.count,
-    ),
-    RecordKind.PLAYBOOK: PostgresKind(
-        playbook_queries.load_documents,
-        playbook_queries.versions,
-        playbook_queries.page_versions,
-        playbook_queries.count,
-    ),
+    RecordKind.OBSERVATION: PostgresKind.of(OBSERVATION),
+    RecordKind.PREFERENCE: PostgresKind.of(PREFERENCE),
+    RecordKind.PLAYBOOK: PostgresKind.of(PLAYBOOK),
     RecordKind.DOCUMENT_CHUNK: PostgresKind(
         chunk_queries.load_documents, chunk_queries.versions, chunk_queries.page_versions, chunk_queries.count
     ),
-    RecordKind.SKILL: PostgresKind(
-        skill_document.load_documents,
-        skill_queries.versions,
-        skill_queries.page_versions,
-        skill_queries.count,
-    ),
+    RecordKind.SKILL: PostgresKind.of(SKILL),
 }
+
+KINDS: dict[RecordKind, SearchableKind] = {**ROW_KINDS, RecordKind.WORKING: WorkingKind()}
 
 _SUBJECTS = {
     RecordKind.MEMORY: (Subject.MEMORY, Subject.USER, Subject.AGENT),
     RecordKind.TURN: (Subject.TURN, Subject.SESSION),
     RecordKind.WORKING: (Subject.SESSION, Subject.USER, Subject.AGENT),
-    RecordKind.OBSERVATION: (Subject.SESSION,),
-    RecordKind.PREFERENCE: (Subject.PREFERENCE, Subject.MEMORY, Subject.USER, Subject.AGENT),
-    RecordKind.PLAYBOOK: (Subject.PLAYBOOK, Subject.SESSION, Subject.USER, Subject.AGENT),
+    OBSERVATION.kind: OBSERVATION.subjects,
+    PREFERENCE.kind: PREFERENCE.subjects,
+    PLAYBOOK.kind: PLAYBOOK.subjects,
     RecordKind.DOCUMENT_CHUNK: (Subject.DOCUMENT,),
-    RecordKind.SKILL: (Subject.SKILL, Subject.USER, Subject.AGENT),
+    SKILL.kind: SKILL.subjects,
 }
 for _kind, _subjects in _SUBJECTS.items():
     declare_store("qdrant", _kind, *_subjects, reason="a point is deleted with its record, by its record id")

@@ -11,7 +11,6 @@ a model call has cost stays booked.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
@@ -69,13 +68,12 @@ async def collect(tx: Transaction, session: Session, seqs: Sequence[int], actor:
 async def carry_out(tx: RecordTransaction, resources: Resources, withdrawal: Withdrawal) -> None:
     """Delete what was collected, and note the change of the log."""
     session, rows = withdrawal.session, withdrawal.rows
-    counts, rest = await deletion.carry_out(tx, rows)
+    counts = await deletion.delete(tx, resources, rows)
     await session_queries.note_log_change(tx, session.id, more_turns=-counts["turn.seq"])
     await session_queries.renew_expiry(tx, session)
     if counts["session_summary.last_seq"]:
         await _make_summary_anew(tx, session)
     await save.index(tx, withdrawal.changed_memories)
-    tx.after_commit(partial(removal.work_off, resources, rest))
 
 
 async def _make_summary_anew(tx: Transaction, session: Session) -> None:

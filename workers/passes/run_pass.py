@@ -151,9 +151,8 @@ async def _apply_outcome(
     outcome = await recheck.without_deleted(tx, outcome)
     if not run.dry_run:
         applied_changes = await apply.apply(tx, run, name, outcome)
-        settings = context.resources.settings
         applied_changes.skill_counts, skipped = await decide_proposals.store(
-            tx, settings, run.scope, run.id, name, outcome.skill_proposals
+            tx, context.resources, run.scope, run.id, name, outcome.skill_proposals
         )
         applied_changes.skipped += skipped
         await apply.record_progress(tx, run, name, outcome, applied_changes)

@@ -18,7 +18,6 @@ from shared.lifecycle import (
     delete_session,
     delete_turns,
     erasure_queries,
-    removal,
 )
 from shared.memory.business_context import queries as business_queries
 from shared.memory.longterm import history_queries, maintenance_queries
@@ -43,9 +42,7 @@ async def delete_expired_sessions(resources: Resources, tenant: str) -> int:
         expired_ids = [session.id for session in expired_sessions]
         await business_queries.keep_without_sessions(tx, expired_ids)
         await settle.settle_expired(tx, expired_ids)
-        rest = await delete_session.delete_rows(tx, expired_sessions)
-    if expired_sessions:
-        await removal.work_off(resources, rest)
+        await delete_session.delete_rows(tx, resources, expired_sessions)
     return len(expired_sessions)
 
 
@@ -66,14 +63,12 @@ async def forget_empty_namespaces(resources: Resources, tenant: str) -> int:
 async def purge_archived(resources: Resources, tenant: str) -> int:
     """Delete memories that were archived longer ago than the retention period, and return how many."""
     age = timedelta(days=resources.settings.retention_archived_days)
-    async with resources.postgres.for_tenant(tenant) as tx:
+    async with resources.transaction(tenant) as tx:
         ids = await maintenance_queries.list_archived_before(tx, age, _BATCH)
         memories = await memory_queries.lock(tx, ids)
         # What was learnt with one of them goes on with the memory that says the same in its place.
         await learnt.hand_over(tx, memories)
-        rest = await delete_memory.delete_rows(tx, memories)
-    if memories:
-        await removal.work_off(resources, rest)
+        await delete_memory.delete_rows(tx, resources, memories)
     return len(memories)
 
 
@@ -81,10 +76,8 @@ async def delete_expired_memories(resources: Resources, tenant: str) -> int:
     """Delete memories whose own expiry is over, and return how many."""
     deleted_count = 0
     while True:
-        async with resources.postgres.for_tenant(tenant) as tx:
-            count, rest = await delete_memory.delete_expired(tx, _BATCH)
-        if count:
-            await removal.work_off(resources, rest)
+        async with resources.transaction(tenant) as tx:
+            count = await delete_memory.delete_expired(tx, resources, _BATCH)
         deleted_count += count
         if count < _BATCH:
             return deleted_count
@@ -95,12 +88,9 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
     days = resources.settings.retention_turn_days
     if days is None:
         return 0
-    async with resources.postgres.for_tenant(tenant) as tx:
+    async with resources.transaction(tenant) as tx:
         record_ids = await turn_queries.list_expired(tx, timedelta(days=days), _BATCH)
-        deleted_count, rest = await delete_turns.delete_rows(tx, record_ids)
-    if record_ids:
-        await removal.work_off(resources, rest)
-    return deleted_count
+        return await delete_turns.delete_rows(tx, resources, record_ids)
 
 
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from shared.conversation.observations import index_document, queries
 from shared.conversation.observations.observation import Observation, ObservationDraft
+from shared.conversation.observations.record_type import OBSERVATION
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
@@ -27,7 +28,7 @@ async def add_observation(
     """
     async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
-            tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], queries.load_documents)
+            tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], OBSERVATION.read_documents)
             return dict(request.stored)
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         response = (await insert(tx, session, draft)).model_dump(mode="json")
@@ -37,7 +38,7 @@ async def add_observation(
 
 async def insert(tx: RecordTransaction, session: Session, draft: ObservationDraft) -> Observation:
     """Insert an observation of a locked session, and return it."""
-    observation = await queries.insert_observation(tx, session, draft)
+    observation = await queries.insert(tx, session, draft)
     await session_queries.renew_expiry(tx, session)
     await tx.index([index_document.document(observation)])
     return observation

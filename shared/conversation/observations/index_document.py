@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from shared.conversation.observations.observation import Observation, ObservationDraft
+from shared.conversation.observations.observation import Observation
 from shared.foundation.stages import RecordKind
 from shared.search.index.filters import NO_USER, to_payload_time
 from shared.search.index.points import IndexDocument
@@ -36,24 +36,17 @@ def document(observation: Observation) -> IndexDocument:
         RecordKind.OBSERVATION,
         observation.id,
         VERSION,
-        keyword_text(observation),
+        keyword_text(observation.model_dump()),
         embedding_text,
         filters,
         may_replace=False,
     )
 
 
-def keyword_text(observation: Observation | ObservationDraft) -> str:
+def keyword_text(columns: Mapping[str, Any]) -> str:
     """Return the text that keyword search matches: the content, tags and data of an observation."""
-    return "\n".join(
-        filter(
-            None,
-            [
-                indexed_text.keyword_text(observation.content, tags=observation.tags),
-                _data_text(observation.data),
-            ],
-        )
-    )
+    text = indexed_text.keyword_text(columns["content"], tags=columns["tags"])
+    return "\n".join(filter(None, [text, _data_text(columns.get("data"))]))
 
 
 def _data_text(data: Mapping[str, Any] | None) -> str:
@@ -66,7 +59,7 @@ def candidate(
     """Return an observation as a candidate for ranking."""
     return Candidate(
         id=observation.id,
-        text=keyword_text(observation),
+        text=keyword_text(observation.model_dump()),
         keyword=keyword,
         cosine=cosine,
         day=observation.at.date(),

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
-from shared.conversation.observations import queries
 from shared.conversation.observations.observation import Observation, ObservationKind
+from shared.conversation.observations.record_type import OBSERVATION
+from shared.conversation.observations.table import observation
 from shared.conversation.sessions.open import get_session
 from shared.foundation.scope import Caller
 from shared.platform.resources import Resources
@@ -23,4 +24,7 @@ async def list_observations(
     """
     async with resources.postgres.for_tenant(caller.tenant) as tx:
         session = await get_session(tx, resources.settings, caller, session_id)
-        return await queries.list_page(tx, session, limit, after, kind)
+        conditions = [observation.c.session_id == session.id]
+        if kind is not None:
+            conditions.append(observation.c.kind == kind)
+        return await OBSERVATION.read_page(tx, limit, after, *conditions, newest_first=True)

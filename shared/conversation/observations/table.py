@@ -27,9 +27,6 @@ observation = Table(
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )
 
-# The search terms are used in conditions only, and readers don't need them.
-READ_COLUMNS = [column for column in observation.c if column.name != "search_terms"]
-
 # For deleting a session, and for listing the observations of one session.
 Index(
     "observation_session_idx",

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from shared.conversation.observations import add
-from shared.conversation.observations import queries as observation_queries
 from shared.conversation.observations.observation import Observation, ObservationDraft, ObservationKind
+from shared.conversation.observations.record_type import OBSERVATION
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.dreams.promotion import due, queries
@@ -61,8 +61,7 @@ async def save_report(
     observation_draft = draft.observation()
     async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
-            load = observation_queries.load_documents
-            tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], load)
+            tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], OBSERVATION.read_documents)
             return dict(request.stored)
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         target = target_of(caller, session, None)

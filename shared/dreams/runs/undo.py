@@ -10,7 +10,6 @@ the next run does not do it again.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from shared.dreams.graph import queries as graph_queries
@@ -27,14 +26,13 @@ from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.lifecycle import delete_memory as delete_memory_everywhere
-from shared.lifecycle import removal
-from shared.lifecycle.removal import Removal
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import save, tombstones
 from shared.memory.longterm.memory import Memory
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _ARCHIVED = "it was archived since"
 _COUNTED_DOWN = "it was changed since: only observations and their sources were taken back"
@@ -86,14 +84,12 @@ async def _commit(resources: Resources, caller: Caller, run_id: str) -> tuple[_U
             await removals.delay_erasures(tx, seen.scope)
         run = _require_undoable(caller, await queries.get(tx, run_id, lock=True), run_id)
         diff = RunDiff(run_id, await queries.list_changes(tx, run_id))
-        undone, rest = await _undo_all(tx, caller, diff)
+        undone = await _undo_all(tx, resources, caller, diff)
         graph_changes = await graph_queries.list_changes(tx, run_id)
         closed_ids = [id_ for id_ in diff.closed_ids if undone.kept.get(id_, DELETED) != DELETED]
         graph = await undo_graph.undo(tx, graph_changes, closed_ids)
-        undone.skills = await decide_proposals.take_back(tx, resources.settings, run_id)
-        await decide_proposals.follow(tx, resources, undone.skills.changes)
+        undone.skills = await decide_proposals.take_back(tx, resources, run_id)
         await save.index(tx, undone.changed_memories)
-        tx.after_commit(partial(removal.work_off, resources, rest))
         await queries.end_run(tx, run, RunState.UNDONE)
     return undone, graph
 
@@ -110,11 +106,11 @@ def _require_undoable(caller: Caller, run: Run | None, run_id: str) -> Run:
     return run
 
 
-async def _undo_all(tx: Transaction, caller: Caller, diff: RunDiff) -> tuple[_Undone, Removal]:
+async def _undo_all(tx: RecordTransaction, resources: Resources, caller: Caller, diff: RunDiff) -> _Undone:
     memories = {memory.id: memory for memory in await memory_queries.lock(tx, diff.ids)}
     undone = _Undone(kept=diff.created_to_keep(memories))
     untouched_ids = {memory.id for memory in memories.values() if diff.is_untouched(memory)}
-    rest = await _remove_created(tx, diff, memories, undone)
+    await _remove_created(tx, resources, diff, memories, undone)
     for change in diff.archivings:
         await _restore_archived(tx, caller, change, memories, undone)
     for change in diff.closings:
@@ -124,13 +120,17 @@ async def _undo_all(tx: Transaction, caller: Caller, diff: RunDiff) -> tuple[_Un
         await _undo_reinforcement(tx, caller, diff.run_id, change, memories, undone, is_untouched)
     await undo_changes.remember(tx, diff, undone.restored, undone.removed_ids)
     await undo_changes.remember_reopened(tx, diff, undone.reopened)
-    return undone, rest
+    return undone
 
 
 async def _remove_created(
-    tx: Transaction, diff: RunDiff, memories: Mapping[str, Memory], undone: _Undone
-) -> Removal:
-    """Delete what the run created and nobody has changed or saved since; return what is left to remove.
+    tx: RecordTransaction,
+    resources: Resources,
+    diff: RunDiff,
+    memories: Mapping[str, Memory],
+    undone: _Undone,
+) -> None:
+    """Delete what the run created and nobody has changed or saved since.
 
     What was learned from conversations gets a tombstone, so that no later pass brings it back. A merged
     memory gets none, because its text may be that of a restored source.
@@ -138,9 +138,8 @@ async def _remove_created(
     to_delete = [memories[memory_id] for memory_id in diff.created_ids if memory_id not in undone.kept]
     learned = [memory for memory in to_delete if not diff.sources_of(memory.id)]
     await tombstones.add(tx, learned)
-    rest = await delete_memory_everywhere.delete_rows(tx, to_delete)
+    await delete_memory_everywhere.delete_rows(tx, resources, to_delete)
     undone.removed_ids = [memory.id for memory in to_delete]
-    return rest
 
 
 async def _restore_archived(

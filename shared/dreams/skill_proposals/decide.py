@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from shared.dreams.skill_proposals import publish, queries
@@ -14,18 +13,14 @@ from shared.dreams.skill_proposals.proposal import (
     ProposalState,
     SkillProposal,
 )
-from shared.dreams.skill_proposals.publish import SkillChanges
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors, validation
-from shared.foundation.config import Settings
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import DreamPass
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
 from shared.jobs import removals
-from shared.lifecycle import removal
 from shared.memory.skills import queries as skill_queries
-from shared.memory.skills import write
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
@@ -47,7 +42,6 @@ class UndoneProposals:
 
     undone: list[str] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
-    changes: SkillChanges = field(default_factory=SkillChanges)
 
 
 async def list_proposals(
@@ -79,7 +73,7 @@ async def decide(
 async def _commit(
     resources: Resources, caller: Caller, proposal_id: str, decision: Decision, reason: str | None
 ) -> SkillProposal:
-    missing, changes = f"no proposal '{proposal_id}'", SkillChanges()
+    missing = f"no proposal '{proposal_id}'"
     async with resources.transaction(caller.tenant) as tx:
         if (scope := await queries.find_scope(tx, proposal_id)) is None:
             raise errors.NotFound(missing)
@@ -94,21 +88,12 @@ async def _commit(
         if decision is Decision.REFUSE:
             columns = {"state": ProposalState.REFUSED, "reason": reason, "decided_by": caller.key_id}
             return await queries.decide(tx, proposal, columns)
-        published = await publish.publish(tx, resources.settings, proposal, caller.key_id, reason, changes)
-        await follow(tx, resources, changes)
-        return published
-
-
-async def follow(tx: RecordTransaction, resources: Resources, changes: SkillChanges) -> None:
-    """Index changed skills, and remove what is left of deleted ones after the commit."""
-    await write.index(tx, resources.settings, changes.skills)
-    for rest in changes.removals:
-        tx.after_commit(partial(removal.work_off, resources, rest))
+        return await publish.publish(tx, resources, proposal, caller.key_id, reason)
 
 
 async def store(
     tx: RecordTransaction,
-    settings: Settings,
+    resources: Resources,
     scope: Scope,
     run_id: str,
     name: DreamPass,
@@ -126,10 +111,8 @@ async def store(
             await queries.delete_open(tx, scope, draft.name)
             proposal = await queries.insert_open(tx, scope, run_id, name, draft)
             action = "skill_proposed"
-            if settings.skill_publish_proposals:
-                changes = SkillChanges()
-                await publish.publish(tx, settings, proposal, _DREAM, None, changes)
-                await write.index(tx, settings, changes.skills)
+            if resources.settings.skill_publish_proposals:
+                await publish.publish(tx, resources, proposal, _DREAM, None)
                 action = "skill_published"
             counts[action] = counts.get(action, 0) + 1
         else:
@@ -149,13 +132,13 @@ async def _reason_against(tx: Transaction, scope: Scope, draft: ProposalDraft) -
     return None
 
 
-async def take_back(tx: Transaction, settings: Settings, run_id: str) -> UndoneProposals:
+async def take_back(tx: RecordTransaction, resources: Resources, run_id: str) -> UndoneProposals:
     """Undo what a run proposed about skills, the latest first."""
     undone = UndoneProposals()
     for proposal in await queries.lock_of_run(tx, run_id):
         if proposal.state not in {ProposalState.OPEN, ProposalState.PUBLISHED}:
             continue
-        reason = await publish.take_back(tx, settings, proposal, undone.changes)
+        reason = await publish.take_back(tx, resources, proposal)
         if reason is None:
             undone.undone.append(proposal.name)
         else:

@@ -5,7 +5,6 @@ would lose the change: then it is refused. The skills as they were before are ke
 as dream runs are, so that undo can bring them back.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from shared.dreams.skill_proposals import queries
@@ -16,29 +15,21 @@ from shared.foundation.scope import Scope
 from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
-from shared.lifecycle.removal import Removal
 from shared.memory.skills import file_queries, write
 from shared.memory.skills import queries as skill_queries
 from shared.memory.skills.skill import Skill, SkillDraft, SkillOrigin, SummaryOrigin
+from shared.platform.resources import Resources
+from shared.records.transaction import RecordTransaction
 
 _CHANGED = "the skills that it was made from have changed since"
 
 
-@dataclass(slots=True)
-class SkillChanges:
-    """What a transaction has changed: skills to index, and what is to be removed elsewhere."""
-
-    skills: list[Skill] = field(default_factory=list)
-    removals: list[Removal] = field(default_factory=list)
-
-
 async def publish(
-    tx: Transaction,
-    settings: Settings,
+    tx: RecordTransaction,
+    resources: Resources,
     proposal: SkillProposal,
     decided_by: str,
     reason: str | None,
-    changes: SkillChanges,
 ) -> SkillProposal:
     """Store the skill of an open proposal, and delete those that it stands for.
 
@@ -51,9 +42,10 @@ async def publish(
     found = [*([before] if before else []), *replaced]
     if {skill.id: skill.version for skill in found} != proposal.based_on:
         raise errors.Conflict(_CHANGED)
-    stored = await write.store(tx, settings, scope, proposal.name, _draft(proposal, found), SkillOrigin.DREAM)
+    settings, draft = resources.settings, _draft(proposal, found)
+    stored = await write.store(tx, settings, scope, proposal.name, draft, SkillOrigin.DREAM)
     skill = await _with_times(tx, stored, found)
-    changes.skills.append(skill)
+    await write.index(tx, settings, [skill])
     columns = {
         "state": ProposalState.PUBLISHED,
         "reason": reason,
@@ -64,7 +56,7 @@ async def publish(
     }
     # Before the others are deleted: whatever names one of them goes with it.
     decided = await queries.decide(tx, proposal, columns)
-    await _delete(tx, scope, replaced, changes)
+    await _delete(tx, resources, scope, replaced)
     return decided
 
 
@@ -92,19 +84,16 @@ async def _with_times(tx: Transaction, skill: Skill, found: list[Skill]) -> Skil
     return await skill_queries.set_times(tx, skill, created_at, max(used, default=None))
 
 
-async def _delete(tx: Transaction, scope: Scope, skills: list[Skill], changes: SkillChanges) -> None:
+async def _delete(tx: RecordTransaction, resources: Resources, scope: Scope, skills: list[Skill]) -> None:
     if not skills:
         return
     rows = Deletion(scope.tenant)
     await deletion.add_skills(tx, rows, [skill.searchable for skill in skills])
-    _, rest = await deletion.carry_out(tx, rows)
+    await deletion.delete(tx, resources, rows)
     await file_queries.delete_unused(tx, scope)
-    changes.removals.append(rest)
 
 
-async def take_back(
-    tx: Transaction, settings: Settings, proposal: SkillProposal, changes: SkillChanges
-) -> str | None:
+async def take_back(tx: RecordTransaction, resources: Resources, proposal: SkillProposal) -> str | None:
     """Undo an open or published proposal; return why it was not undone, or None.
 
     It then stands for the restored skills: no later run proposes the same of them again.
@@ -122,10 +111,10 @@ async def take_back(
     # Before the skill is deleted: whatever names it goes with it.
     await queries.decide(tx, proposal, columns | {"skill_ids": []})
     if all(item.name != proposal.name for item in before):
-        await _delete(tx, scope, [skill], changes)
-    stored = [await _restore(tx, settings, scope, item) for item in before]
+        await _delete(tx, resources, scope, [skill])
+    stored = [await _restore(tx, resources.settings, scope, item) for item in before]
     restored = [item for item in stored if item is not None]
-    changes.skills += restored
+    await write.index(tx, resources.settings, restored)
     versions = {item.id: item.version for item in restored}
     await queries.decide(tx, proposal, {"based_on": versions, "skill_ids": list(versions)})
     return None

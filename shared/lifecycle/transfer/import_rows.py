@@ -8,15 +8,14 @@ record of what happened (turns, observations, signals, transcripts) is kept and 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 import structlog
 import uuid_utils
 from sqlalchemy import JSON, RowMapping
 from sqlalchemy.exc import IntegrityError
 
-from shared.conversation.observations import queries as observation_queries
 from shared.conversation.state import types as state_types
-from shared.conversation.turns import queries as turn_queries
 from shared.conversation.turns import window
 from shared.conversation.turns.turn import record_id_of
 from shared.foundation import errors, json_values
@@ -25,11 +24,9 @@ from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import transaction_time
 from shared.infra.transaction import Transaction
-from shared.jobs import index_jobs
-from shared.jobs.job import Job
 from shared.lifecycle import erasure_queries
 from shared.lifecycle.erasure_queries import Erasures
-from shared.lifecycle.kinds import KINDS
+from shared.lifecycle.kinds import ROW_KINDS
 from shared.lifecycle.transfer import (
     deleted_rows,
     learnt_lines,
@@ -43,22 +40,13 @@ from shared.lifecycle.transfer.row_checks import Fields
 from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind, compared_columns
 from shared.lifecycle.transfer.row_owners import RowLine, Versions
 from shared.lifecycle.transfer.scope_report import KindReport, ScopeReport
-from shared.memory.playbooks import queries as playbook_queries
-from shared.memory.preferences import queries as preference_queries
 from shared.memory.skills import queries as skill_queries
 from shared.platform.auth import rights
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
-from shared.search.index.writer import WRITE_THROUGH_SECONDS
+from shared.records.transaction import RecordTransaction
 
 _MAX_ATTEMPTS = 5
-_READ_VERSIONS = {
-    RecordKind.TURN: turn_queries.versions,
-    RecordKind.OBSERVATION: observation_queries.versions,
-    RecordKind.PREFERENCE: preference_queries.versions,
-    RecordKind.PLAYBOOK: playbook_queries.versions,
-    RecordKind.SKILL: skill_queries.versions,
-}
 log = structlog.get_logger()
 
 
@@ -88,7 +76,6 @@ class _Batch:
     part: KindReport = field(default_factory=KindReport)
     refused: dict[str, list[int]] = field(default_factory=dict)
     deleted_keys: set[row_queries.Key] = field(default_factory=set)
-    jobs: list[Job] = field(default_factory=list)
 
 
 async def import_rows(target: Target, lines: Sequence[RowLine], report: ScopeReport) -> None:
@@ -102,7 +89,6 @@ async def import_rows(target: Target, lines: Sequence[RowLine], report: ScopeRep
             batch = await _commit(target, lines)
         except IntegrityError:
             continue
-        await _write_through(target.resources, batch)
         report.of(batch.kind.name).add(batch.part)
         for rule, numbers in batch.refused.items():
             report.refuse(numbers, batch.kind.name, rule)
@@ -112,7 +98,7 @@ async def import_rows(target: Target, lines: Sequence[RowLine], report: ScopeRep
 
 async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
     scope = target.scope
-    async with target.resources.postgres.for_tenant(scope.tenant) as tx:
+    async with target.resources.transaction(scope.tenant) as tx:
         await erasure_queries.require_not_erased(tx, scope, target.erasures)
         batch = _Batch(lines[0].kind, scope, await transaction_time(tx))
         owned_lines, without_session = await row_owners.lock_owners(tx, scope, lines)
@@ -127,7 +113,8 @@ async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
             batch.deleted_keys = await deleted_rows.find(tx, scope, named_lines)
         await _write_rows(tx, batch, named_lines)
         await _finish(tx, target, batch)
-        batch.jobs = await _enqueue(tx, batch)
+        await _index(tx, batch)
+        tx.after_commit(partial(_drop_windows, target.resources, batch))
         return batch
 
 
@@ -238,33 +225,20 @@ def _new_version(batch: _Batch, line: RowLine, row: RowMapping) -> Fields:
     return columns
 
 
-async def _enqueue(tx: Transaction, batch: _Batch) -> list[Job]:
-    """Enqueue the index jobs of the inserted rows, if search finds such rows."""
+async def _index(tx: RecordTransaction, batch: _Batch) -> None:
+    """Let search find the inserted rows, if it finds such rows at all."""
     record_kind = batch.kind.record_kind
-    if record_kind is None or not batch.created:
-        return []
-    record_ids = [_record_id(record_kind, row) for row in batch.created]
-    versions = await _READ_VERSIONS[record_kind](tx, record_ids)
-    return await index_jobs.enqueue_index_jobs(
-        tx, tx.tenant, record_kind, versions, delay=WRITE_THROUGH_SECONDS
-    )
+    if record_kind is not None and batch.created:
+        record_ids = sorted(_record_id(record_kind, row) for row in batch.created)
+        await tx.index(await ROW_KINDS[record_kind].read_documents(tx, record_ids))
 
 
 def _record_id(record_kind: RecordKind, row: Fields) -> str:
     return record_id_of(row["session_id"], row["seq"]) if record_kind is RecordKind.TURN else str(row["id"])
 
 
-async def _write_through(resources: Resources, batch: _Batch) -> None:
-    """Index what was inserted, and drop the windows that lack it."""
+async def _drop_windows(resources: Resources, batch: _Batch) -> None:
+    """Drop the windows that lack the inserted turns."""
     if batch.kind.name is LineKind.TURN and batch.created:
-        try:
-            await window.delete(
-                resources, batch.scope.tenant, sorted({row["session_id"] for row in batch.created})
-            )
-        except errors.Unavailable as error:
-            log.warning("window_not_deleted", reason=str(error))
-    if batch.jobs and batch.kind.record_kind is not None:
-        documents = await KINDS[batch.kind.record_kind].load_documents(
-            resources, batch.scope.tenant, sorted({job.record_id for job in batch.jobs})
-        )
-        await resources.index_writer.write_through(documents, batch.jobs)
+        session_ids = sorted({row["session_id"] for row in batch.created})
+        await window.delete(resources, batch.scope.tenant, session_ids)

@@ -12,6 +12,7 @@ everything that expires by itself (working memory, `tmp` stores).
 """
 
 from shared.conversation.feedback.table import feedback_signal
+from shared.conversation.observations.record_type import OBSERVATION
 from shared.conversation.observations.table import observation
 from shared.conversation.scratchpad.table import scratchpad_snippet
 from shared.conversation.sessions.table import session
@@ -24,7 +25,9 @@ from shared.lifecycle.transfer import row_checks
 from shared.lifecycle.transfer.row_kind import LineKind, Owner, RowKind
 from shared.memory.pinned.table import pinned_text
 from shared.memory.playbooks.table import playbook
+from shared.memory.preferences.record_type import PREFERENCE
 from shared.memory.preferences.table import preference
+from shared.memory.skills.record_type import SKILL
 from shared.memory.skills.table import skill, skill_file
 from shared.platform.agents.table import agent, agent_file, agent_text
 
@@ -71,7 +74,7 @@ ROW_KINDS: dict[LineKind, RowKind] = {
                 }
             ),
             record_kind=RecordKind.PREFERENCE,
-            search_text=row_checks.search_text_of_preference,
+            search_text=PREFERENCE.search_text,
         ),
         RowKind(
             LineKind.PLAYBOOK,
@@ -110,7 +113,7 @@ ROW_KINDS: dict[LineKind, RowKind] = {
             },
             is_kept=True,
             record_kind=RecordKind.SKILL,
-            search_text=row_checks.search_text_of_skill,
+            search_text=SKILL.search_text,
         ),
         RowKind(
             LineKind.SESSION,
@@ -166,7 +169,7 @@ ROW_KINDS: dict[LineKind, RowKind] = {
             row_checks.check_observation,
             is_kept=True,
             record_kind=RecordKind.OBSERVATION,
-            search_text=row_checks.search_text_of_observation,
+            search_text=OBSERVATION.search_text,
         ),
         RowKind(
             LineKind.SCRATCHPAD_SNIPPET,

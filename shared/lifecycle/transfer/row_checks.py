@@ -13,7 +13,6 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from shared.conversation.feedback.feedback_signal import FeedbackSignalDraft
-from shared.conversation.observations import index_document as observation_document
 from shared.conversation.observations.observation import ObservationDraft
 from shared.conversation.scratchpad import snippet as snippets
 from shared.conversation.sessions.open import validate_id
@@ -233,25 +232,9 @@ def check_skill(fields: Fields) -> Fields:
     }
 
 
-def search_text_of_skill(fields: Fields) -> str:
-    """Return what keyword search without the index matches of a skill."""
-    description = fields["front_matter"].get("description")
-    return skills.SearchableSkill("", fields["name"], fields["summary"], description).text
-
-
 def search_text_of_turn(fields: Fields) -> str:
     """Return what keyword search without the index matches of a turn."""
     return searchable_text_of(fields.get("speaker"), fields["content"])
-
-
-def search_text_of_observation(fields: Fields) -> str:
-    """Return what keyword search without the index matches of an observation."""
-    return observation_document.keyword_text(_draft(ObservationDraft, fields))
-
-
-def search_text_of_preference(fields: Fields) -> str:
-    """Return what keyword search without the index matches of a preference: the described situation."""
-    return fields.get("description") or ""
 
 
 def _check_owner(fields: Fields) -> None:

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from shared.foundation.config import Settings
 from shared.foundation.scope import Scope
+from shared.infra.postgres import exact_scope
 from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer import row_queries
 from shared.lifecycle.transfer.row_kind import LineKind
 from shared.lifecycle.transfer.row_owners import RowLine
 from shared.memory.skills import file_queries, queries
+from shared.memory.skills.record_type import SKILL
+from shared.memory.skills.table import skill
 
 WITHOUT_FILES = "its files are not there"
 NO_ROOM = "there are as many skills as there may be"
@@ -25,7 +28,7 @@ async def select_complete(
     complete = [line for line in lines if _digests(line) <= present]
     existing = await row_queries.lock_rows(tx, lines[0].kind, scope, [line.key(scope) for line in complete])
     new = [line for line in complete if line.key(scope) not in existing]
-    room = max(0, settings.skill_max_per_scope - await queries.count_in_scope(tx, scope))
+    room = max(0, settings.skill_max_per_scope - await SKILL.count(tx, exact_scope(skill, scope)))
     without_room = {line.number for line in new[room:]}
     complete_numbers = {line.number for line in complete}
     return [line for line in complete if line.number not in without_room], {

@@ -1,13 +1,7 @@
-"""Every statement on playbooks. Functions take the caller's transaction and never commit.
+"""The statements on playbooks that no other kind has. Functions take the caller's transaction."""
 
-Only promoted playbooks are searchable, so the index and its workers know no others.
-"""
+from collections.abc import Sequence
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
-
-import uuid_utils
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
@@ -17,7 +11,6 @@ from sqlalchemy import (
     case,
     exists,
     func,
-    insert,
     literal,
     or_,
     select,
@@ -30,17 +23,16 @@ from shared.infra.postgres import (
     exact_scope,
     is_any_of,
     is_in_turn_ranges,
-    keyset_after,
     tenant_filter,
     visible_scope,
 )
 from shared.infra.transaction import Transaction
 from shared.memory.playbooks import index_document, satisfaction
 from shared.memory.playbooks.playbook import FlowTurns, Playbook, PlaybookDraft, Reason, words_digest
-from shared.memory.playbooks.table import READ_COLUMNS
+from shared.memory.playbooks.record_type import PLAYBOOK
 from shared.memory.playbooks.table import playbook as playbook_table
-from shared.search.index.points import IndexDocument
 
+_IS_WAITING = playbook_table.c.reason == Reason.WAITING
 _NEWEST_FIRST = (playbook_table.c.created_at.desc(), playbook_table.c.id)
 
 
@@ -55,8 +47,6 @@ async def insert_playbook(
 ) -> Playbook:
     """Insert a validated playbook and return it."""
     values = {
-        "tenant": scope.tenant,
-        "id": str(uuid_utils.uuid7()),
         "agent_id": scope.agent_id,
         "user_id": scope.user_id,
         "session_id": session_id,
@@ -65,33 +55,12 @@ async def insert_playbook(
         "reason": reason,
         **draft.model_dump(exclude={"satisfied"}),
     }
-    statement = insert(playbook_table).values(values).returning(*READ_COLUMNS)
-    return Playbook.from_row((await tx.execute(statement)).mappings().one())
+    return await PLAYBOOK.insert(tx, values)
 
 
 async def get(tx: Transaction, playbook_id: str, *, lock: bool = False) -> Playbook | None:
     """Return a playbook, or None; `lock` locks it until the transaction ends."""
-    where = (tenant_filter(playbook_table, tx.tenant), playbook_table.c.id == playbook_id)
-    statement = select(*READ_COLUMNS).where(*where)
-    rows = await tx.execute(statement.with_for_update() if lock else statement)
-    row = rows.mappings().one_or_none()
-    return None if row is None else Playbook.from_row(row)
-
-
-async def list_page(
-    tx: Transaction, scope: Scope, filters: Mapping[str, Any], limit: int, after: tuple[datetime, str] | None
-) -> list[Playbook]:
-    """Return playbooks that a scope sees and that have these column values, newest first.
-
-    `after` is the (created_at, id) of the last playbook of the previous page.
-    """
-    conditions = [visible_scope(playbook_table, scope)]
-    conditions += [playbook_table.c[name] == value for name, value in filters.items()]
-    if after is not None:
-        created_at, playbook_id = after
-        keys = ((playbook_table.c.created_at, created_at, True), (playbook_table.c.id, playbook_id, False))
-        conditions.append(keyset_after(*keys))
-    return await _select(tx, limit, *conditions)
+    return await PLAYBOOK.find(tx, playbook_table.c.id == playbook_id, lock=lock)
 
 
 async def list_promoted(
@@ -108,22 +77,7 @@ async def list_promoted(
         conditions.append(playbook_table.c.words_digest == words_digest(query))
     order = (case((and_(*conditions), 0), else_=1), *_NEWEST_FIRST)
     where = (visible_scope(playbook_table, scope), playbook_table.c.promoted, or_(*conditions))
-    statement = select(*READ_COLUMNS).where(*where).order_by(*order).limit(limit)
-    return [Playbook.from_row(row) for row in (await tx.execute(statement)).mappings()]
-
-
-async def list_by_ids(
-    tx: Transaction, ids: Sequence[str], *conditions: ColumnElement[bool]
-) -> list[Playbook]:
-    """Return the promoted playbooks among `ids` that meet the conditions, in no particular order."""
-    where = (_is_searchable(tx.tenant), is_any_of(playbook_table.c.id, ids))
-    rows = await tx.execute(select(*READ_COLUMNS).where(*where, *conditions))
-    return [Playbook.from_row(row) for row in rows.mappings()]
-
-
-def visible(scope: Scope) -> ColumnElement[bool]:
-    """Return the condition that a scope sees a playbook: the agent's common ones and its user's."""
-    return visible_scope(playbook_table, scope)
+    return await PLAYBOOK.read(tx, *where, order=order, limit=limit)
 
 
 async def list_decidable(tx: Transaction, limit: int, *conditions: ColumnElement[bool]) -> list[Playbook]:
@@ -134,38 +88,25 @@ async def list_decidable(tx: Transaction, limit: int, *conditions: ColumnElement
     columns = playbook_table.c
     first_seq = func.coalesce(columns.first_seq, columns.last_seq)
     is_decidable = satisfaction.is_decidable(tx.tenant, columns.session_id, first_seq, columns.last_seq)
-    is_waiting = (tenant_filter(playbook_table, tx.tenant), columns.reason == Reason.WAITING)
-    return await _select(tx, limit, *is_waiting, is_decidable, *conditions, oldest_first=True)
+    oldest_first = (columns.created_at, columns.id)
+    return await PLAYBOOK.read(tx, _IS_WAITING, is_decidable, *conditions, order=oldest_first, limit=limit)
 
 
 async def list_waiting_in(tx: Transaction, session_ids: Sequence[str]) -> list[Playbook]:
     """Return the playbooks that wait for the user of one of these sessions."""
-    where = (tenant_filter(playbook_table, tx.tenant), is_any_of(playbook_table.c.session_id, session_ids))
-    return await _select(tx, None, *where, playbook_table.c.reason == Reason.WAITING)
-
-
-async def _select(
-    tx: Transaction, limit: int | None, *conditions: ColumnElement[bool], oldest_first: bool = False
-) -> list[Playbook]:
-    order = (playbook_table.c.created_at, playbook_table.c.id) if oldest_first else _NEWEST_FIRST
-    statement = select(*READ_COLUMNS).where(*conditions).order_by(*order).limit(limit)
-    return [Playbook.from_row(row) for row in (await tx.execute(statement)).mappings()]
+    in_session = is_any_of(playbook_table.c.session_id, session_ids)
+    return await PLAYBOOK.read(tx, in_session, _IS_WAITING, order=_NEWEST_FIRST)
 
 
 async def decide(tx: Transaction, playbook_id: str, reason: Reason) -> Playbook | None:
     """End the waiting of a playbook and return it; None if another request has ended it or deleted it."""
-    is_waiting = playbook_table.c.reason == Reason.WAITING
-    where = (tenant_filter(playbook_table, tx.tenant), playbook_table.c.id == playbook_id, is_waiting)
-    statement = update(playbook_table).where(*where).values(reason=reason).returning(*READ_COLUMNS)
-    row = (await tx.execute(statement)).mappings().one_or_none()
-    return None if row is None else Playbook.from_row(row)
+    return await PLAYBOOK.update(tx, playbook_id, {"reason": reason}, _IS_WAITING)
 
 
 async def move_turns(tx: Transaction, playbook: Playbook, turns: FlowTurns) -> None:
     """Note that the flow of a waiting playbook had other turns than was known when it was recorded."""
     is_one = (tenant_filter(playbook_table, playbook.tenant), playbook_table.c.id == playbook.id)
-    is_waiting = playbook_table.c.reason == Reason.WAITING
-    await tx.execute(update(playbook_table).where(*is_one, is_waiting).values(turns._asdict()))
+    await tx.execute(update(playbook_table).where(*is_one, _IS_WAITING).values(turns._asdict()))
 
 
 async def keep_without_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
@@ -175,8 +116,7 @@ async def keep_without_sessions(tx: Transaction, session_ids: Sequence[str]) -> 
             tenant_filter(playbook_table, tx.tenant),
             is_any_of(playbook_table.c.session_id, session_ids),
         )
-        is_waiting = playbook_table.c.reason == Reason.WAITING
-        reason = case((is_waiting, Reason.SESSION_ENDED.value), else_=playbook_table.c.reason)
+        reason = case((_IS_WAITING, Reason.SESSION_ENDED.value), else_=playbook_table.c.reason)
         values = {"reason": reason, "session_id": None, "first_seq": None, "last_seq": None}
         await tx.execute(update(playbook_table).where(*where).values(values))
 
@@ -230,36 +170,7 @@ async def has_query(tx: Transaction, scope: Scope, user_query: str, except_id: s
 
 async def list_embedding_texts(tx: Transaction, ids: Sequence[str]) -> list[str]:
     """Return what of these playbooks was embedded."""
-    where = (_is_searchable(tx.tenant), is_any_of(playbook_table.c.id, ids))
-    rows = await tx.scalars(select(playbook_table.c.user_query).where(*where))
+    is_one = (tenant_filter(playbook_table, tx.tenant), is_any_of(playbook_table.c.id, ids))
+    promoted = select(playbook_table.c.user_query).where(*is_one, playbook_table.c.promoted)
+    rows = await tx.scalars(promoted)
     return [index_document.embedding_text(user_query) for user_query in rows]
-
-
-async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
-    """Return the index documents of a tenant's promoted playbooks, by record id."""
-    playbooks = await list_by_ids(tx, record_ids)
-    return [index_document.document(playbook) for playbook in playbooks]
-
-
-async def versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
-    """Return the index version of each of these playbooks that is promoted, by id."""
-    where = (_is_searchable(tx.tenant), is_any_of(playbook_table.c.id, record_ids))
-    rows = await tx.scalars(select(playbook_table.c.id).where(*where))
-    return dict.fromkeys(rows, index_document.VERSION)
-
-
-async def count(tx: Transaction) -> int:
-    """Return the number of a tenant's promoted playbooks."""
-    statement = select(func.count()).select_from(playbook_table).where(_is_searchable(tx.tenant))
-    return int(await tx.scalar(statement) or 0)
-
-
-async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
-    """Return one page of a tenant's promoted playbooks, ordered by id, as id → index version."""
-    where = (_is_searchable(tx.tenant), playbook_table.c.id > after)
-    statement = select(playbook_table.c.id).where(*where).order_by(playbook_table.c.id).limit(limit)
-    return dict.fromkeys(await tx.scalars(statement), index_document.VERSION)
-
-
-def _is_searchable(tenant: str) -> ColumnElement[bool]:
-    return and_(tenant_filter(playbook_table, tenant), playbook_table.c.promoted)

@@ -6,8 +6,11 @@ from typing import Any
 
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
+from shared.infra.postgres import visible_scope
 from shared.memory.playbooks import queries, settle
 from shared.memory.playbooks.playbook import Playbook
+from shared.memory.playbooks.record_type import PLAYBOOK
+from shared.memory.playbooks.table import playbook as playbook_table
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
@@ -40,4 +43,6 @@ async def list_playbooks(
         validation.check_technical_id(filters["flow_dact"], "flow")
     await settle.settle_visible(resources, scope)
     async with resources.postgres.for_tenant(scope.tenant) as tx:
-        return await queries.list_page(tx, scope, filters, limit, after)
+        conditions = [playbook_table.c[name] == value for name, value in filters.items()]
+        visible = visible_scope(playbook_table, scope)
+        return await PLAYBOOK.read_page(tx, limit, after, visible, *conditions, newest_first=True)

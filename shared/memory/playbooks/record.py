@@ -16,6 +16,7 @@ from shared.infra.transaction import Transaction
 from shared.memory.longterm import tombstones
 from shared.memory.playbooks import index_document, queries, satisfaction
 from shared.memory.playbooks.playbook import Playbook, PlaybookDraft, Reason, query_tombstone
+from shared.memory.playbooks.record_type import PLAYBOOK
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
@@ -46,7 +47,7 @@ async def record(
     """
     async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
-            tx.index_repeated(RecordKind.PLAYBOOK, [request.stored["id"]], queries.load_documents)
+            tx.index_repeated(RecordKind.PLAYBOOK, [request.stored["id"]], PLAYBOOK.read_documents)
             return dict(request.stored)
         scope, session = await resolve(tx, resources, caller, place, Action.WRITE)
         playbook = await _insert(tx, scope, session, draft)

@@ -20,9 +20,12 @@ from shared.conversation.sessions.session import Session
 from shared.foundation import errors, validation
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
+from shared.infra.postgres import visible_scope
 from shared.memory.playbooks import queries, settle
 from shared.memory.playbooks.playbook import MAX_USER_QUERY, Playbook, words_digest
 from shared.memory.playbooks.record import Place, resolve
+from shared.memory.playbooks.record_type import PLAYBOOK
+from shared.memory.playbooks.table import playbook as playbook_table
 from shared.platform.auth.rights import Action
 from shared.platform.resources import Resources
 from shared.search.index import filters
@@ -164,7 +167,8 @@ async def _find_similar(resources: Resources, scope: Scope, query: str | None) -
 
 async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> list[Playbook]:
     async with resources.postgres.for_tenant(scope.tenant) as tx:
-        return await queries.list_by_ids(tx, ids, queries.visible(scope))
+        where = (visible_scope(playbook_table, scope), playbook_table.c.promoted)
+        return list((await PLAYBOOK.read_by_ids(tx, ids, *where)).values())
 
 
 def as_snippet(playbook: Playbook) -> str:

@@ -9,9 +9,11 @@ from sqlalchemy import ColumnElement
 
 from shared.conversation.sessions import queries as session_queries
 from shared.foundation.scope import Scope
+from shared.infra.postgres import visible_scope
 from shared.infra.transaction import Transaction
 from shared.memory.playbooks import queries, record, satisfaction
 from shared.memory.playbooks.playbook import Playbook, Reason
+from shared.memory.playbooks.table import playbook as playbook_table
 from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
 
@@ -20,7 +22,7 @@ _BATCH = 100
 
 async def settle_visible(resources: Resources, scope: Scope) -> None:
     """Settle the playbooks that a scope sees; those that are promoted are found when this returns."""
-    await _settle_decidable(resources, scope.tenant, queries.visible(scope))
+    await _settle_decidable(resources, scope.tenant, visible_scope(playbook_table, scope))
 
 
 async def settle_tenant(resources: Resources, tenant: str) -> int:

@@ -75,9 +75,6 @@ playbook = Table(
     ),
 )
 
-# The columns of which a Playbook is made; the others serve only statements.
-READ_COLUMNS = [column for column in playbook.c if column.name not in {"tool_ids", "words_digest"}]
-
 Index(
     "playbook_newest_idx",
     playbook.c.tenant,

@@ -10,6 +10,7 @@ from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Archiver, Memory
 from shared.memory.preferences import permission, queries
 from shared.memory.preferences.preference import Condition, Effect, Preference, PreferenceDraft
+from shared.memory.preferences.record_type import PREFERENCE
 
 _NO_HEIR = frozenset({Archiver.CALLER, Archiver.EXPIRY})
 
@@ -32,7 +33,7 @@ async def rewrite(tx: Transaction, memory: Memory) -> list[Preference]:
             "requires_user_permission": preference.requires_user_permission or must_ask,
             "permission_granted_at": None,
         }
-        rewritten.append(await queries.replace(tx, preference, columns))
+        rewritten.append(await PREFERENCE.replace(tx, preference.id, columns))
     return rewritten
 
 

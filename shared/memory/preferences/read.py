@@ -4,8 +4,11 @@ from datetime import datetime
 
 from shared.foundation import errors
 from shared.foundation.scope import Scope
+from shared.infra.postgres import visible_scope
 from shared.memory.preferences import domain_file, queries
 from shared.memory.preferences.preference import Preference, check_key
+from shared.memory.preferences.record_type import PREFERENCE
+from shared.memory.preferences.table import preference
 from shared.platform.resources import Resources
 
 
@@ -17,10 +20,10 @@ async def get(resources: Resources, scope: Scope, key: str) -> Preference:
     check_key(key)
     async with resources.postgres.for_tenant(scope.tenant) as tx:
         stored = await queries.find_visible(tx, scope, key)
-    preference = stored or domain_file.preferences(resources.settings, scope).get(key)
-    if preference is None:
+    found = stored or domain_file.preferences(resources.settings, scope).get(key)
+    if found is None:
         raise errors.NotFound(f"no preference '{key}'")
-    return preference
+    return found
 
 
 async def list_preferences(
@@ -28,4 +31,4 @@ async def list_preferences(
 ) -> list[Preference]:
     """Return what is stored and a scope sees, oldest first, from the position (created_at, id) `after` on."""
     async with resources.postgres.for_tenant(scope.tenant) as tx:
-        return await queries.list_page(tx, scope, limit, after)
+        return await PREFERENCE.read_page(tx, limit, after, visible_scope(preference, scope))

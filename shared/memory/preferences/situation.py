@@ -8,21 +8,21 @@ from shared.foundation.stages import RecordKind
 from shared.memory.preferences import index_document, queries
 from shared.memory.preferences.likeness import is_alike
 from shared.memory.preferences.preference import Preference
+from shared.memory.preferences.record_type import PREFERENCE
+from shared.memory.preferences.table import preference as preference_table
 from shared.platform.resources import Resources
+from shared.records import search as record_search
+from shared.records.search import Scored
 from shared.search.floor import Floor
 from shared.search.index import filters
-from shared.search.index.client import IndexHits, IndexQuery
-from shared.search.index.fallback import RowHits, RowSource
+from shared.search.index.client import IndexQuery
 from shared.search.index.filters import Condition
-from shared.search.index.widening import search_until_enough
 from shared.search.ranking.candidate import Candidate
 from shared.search.ranking.rank import rank
 from shared.search.search_results import SearchResults
 
 MAX_ALIKE = 50
 """Preferences that are taken for their situation at most: the most similar ones."""
-_Scored = tuple[Preference, float | None, float | None]
-"""A preference with its keyword score and its cosine."""
 
 
 async def find_alike(
@@ -33,30 +33,14 @@ async def find_alike(
     With a flow, those that name another flow are left out. Without the index, the search terms in Postgres
     are used. Raises errors.Unavailable if Postgres is unavailable.
     """
-    conditions = (queries.in_force(scope), queries.of_flow(flow))
-
-    async def read_rows(terms: Sequence[str], max_rows: int) -> list[Preference]:
-        async with resources.postgres.for_tenant(scope.tenant) as tx:
-            return await queries.list_matching(tx, terms, max_rows, *conditions)
-
-    async def read_hits(found: IndexHits) -> tuple[list[_Scored], int]:
-        ids = [hit.record_id for hit in found.hits]
-        async with resources.postgres.for_tenant(scope.tenant) as tx:
-            rows = await queries.list_by_ids(tx, ids, *conditions)
-        by_id = {preference.id: preference for preference in rows}
-        scored = [
-            (by_id[hit.record_id], hit.keyword, hit.cosine) for hit in found.hits if hit.record_id in by_id
-        ]
-        return scored, len(scored)
-
     query = IndexQuery(
         scope.tenant, RecordKind.PREFERENCE, situation, _conditions(scope, flow), embed_as_is=True
     )
-    source = RowSource("postgres", read_rows, _description)
-    found, scored = await search_until_enough(resources.search_index, query, source, read_hits, MAX_ALIKE)
-    if isinstance(found, RowHits):
-        scored = [(preference, score, None) for preference, score in found.rows]
-    alike = _alike(situation, scored or [], found.floor)[:MAX_ALIKE]
+    latest_first = (preference_table.c.updated_at.desc(),)
+    where = (queries.in_force(scope), queries.of_flow(flow))
+    read = record_search.reader(resources.postgres, scope.tenant, PREFERENCE, *where, order=latest_first)
+    found = await record_search.search(resources.search_index, query, read, MAX_ALIKE)
+    alike = _alike(situation, found.scored, found.floor)[:MAX_ALIKE]
     return SearchResults(alike, found.stages, found.degraded)
 
 
@@ -73,7 +57,7 @@ def _description(preference: Preference) -> str:
     return preference.condition.description or ""
 
 
-def _alike(situation: str, scored: Sequence[_Scored], floor: Floor | None) -> list[Preference]:
+def _alike(situation: str, scored: Sequence[Scored[Preference]], floor: Floor | None) -> list[Preference]:
     by_id = {
         preference.id: preference
         for preference, _, cosine in scored

@@ -51,9 +51,6 @@ preference = Table(
     CheckConstraint("(slot IS NULL) = (value IS NULL)", name="slot"),
 )
 
-# The search terms are used in conditions only, and readers don't need them.
-READ_COLUMNS = [column for column in preference.c if column.name != "search_terms"]
-
 Index("preference_flow_idx", preference.c.tenant, preference.c.agent_id, preference.c.flow)
 Index(
     "preference_user_idx",

@@ -25,6 +25,7 @@ from shared.memory.preferences.preference import (
     check_key,
     tombstone_text,
 )
+from shared.memory.preferences.record_type import PREFERENCE
 from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
 
@@ -91,7 +92,7 @@ async def _store(
         versions.check(f"preference '{key}'", before.version if before else ABSENT, expected)
         columns = rule | permission.columns(caller, scope, key, draft, before, by_model=by_model)
         if before is not None:
-            return await queries.replace(tx, before, columns)
+            return await PREFERENCE.replace(tx, before.id, columns)
         if (created := await queries.insert_new(tx, scope, key, columns)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this key")
@@ -138,8 +139,7 @@ def _learnt_columns(learnt: LearntPreference) -> dict[str, Any]:
 
 async def index(tx: RecordTransaction, preferences: Sequence[Preference]) -> None:
     """Index written preferences: one that had a description may have a point."""
-    documents = index_document.documents(preferences)
-    found = {document.record_id for document in documents}
-    without = {preference.id: preference.version for preference in preferences if preference.id not in found}
-    await tx.index(documents)
+    described = [preference for preference in preferences if preference.condition.description is not None]
+    without = {item.id: item.version for item in preferences if item not in described}
+    await tx.index([index_document.document(preference) for preference in described])
     await tx.remove_points(RecordKind.PREFERENCE, without)

@@ -1,10 +1,6 @@
 """Skills as index documents and ranking candidates: a skill is found by its name, summary and description."""
 
-from collections.abc import Sequence
-
 from shared.foundation.stages import RecordKind
-from shared.infra.transaction import Transaction
-from shared.memory.skills import queries
 from shared.memory.skills.skill import SearchableSkill, Skill
 from shared.search.index.filters import NO_USER
 from shared.search.index.points import IndexDocument
@@ -39,8 +35,3 @@ def embedding_text(skill: SearchableSkill) -> str:
 def candidate(skill: SearchableSkill, keyword: float | None, cosine: float | None) -> Candidate:
     """Return a skill as a candidate for ranking."""
     return Candidate(skill.id, keyword_text(skill), keyword, cosine, said=skill.summary)
-
-
-async def load_documents(tx: Transaction, record_ids: Sequence[str]) -> list[IndexDocument]:
-    """Return the index documents of a tenant's skills, by record id."""
-    return [document(skill) for skill in await queries.list_by_ids(tx, record_ids)]

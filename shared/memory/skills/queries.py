@@ -1,25 +1,21 @@
-"""Every statement on skills and their versions. Functions take the caller's transaction and never commit."""
+"""The statements on skills and their versions that no other kind has. They take the caller's transaction."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import uuid_utils
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
     Text,
     and_,
-    any_,
     bindparam,
     delete,
     exists,
     func,
-    literal,
     or_,
     select,
     text,
-    update,
 )
 from sqlalchemy.dialects.postgresql import insert
 
@@ -30,17 +26,15 @@ from shared.infra.postgres import (
     advisory_lock_key,
     exact_scope,
     is_any_of,
-    keyset_after,
     tenant_filter,
     visible_scope,
 )
 from shared.infra.transaction import Transaction
+from shared.memory.skills.record_type import SKILL
 from shared.memory.skills.skill import SearchableSkill, Skill, SkillVersion
-from shared.memory.skills.table import READ_COLUMNS, skill_version
 from shared.memory.skills.table import skill as skill_table
-from shared.search.text import tsvector
+from shared.memory.skills.table import skill_version
 
-_NEXT_VERSION = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 _OWNER_COLUMNS = {Subject.USER: "user_id", Subject.AGENT: "agent_id"}
 _VERSIONED = ("summary", "content", "see_also", "front_matter", "files", "origin")
 
@@ -68,100 +62,37 @@ async def lock_scope(tx: Transaction, scope: Scope) -> None:
 
 async def lock(tx: Transaction, scope: Scope, name: str) -> Skill | None:
     """Lock and return the skill that exactly this scope has under a name, or None."""
-    is_named = and_(exact_scope(skill_table, scope), skill_table.c.name == name)
-    rows = (await tx.execute(select(*READ_COLUMNS).where(is_named).with_for_update())).mappings()
-    return next((Skill.from_row(row) for row in rows), None)
+    return await SKILL.find(tx, exact_scope(skill_table, scope), skill_table.c.name == name, lock=True)
 
 
 async def find_visible(tx: Transaction, scope: Scope, name: str) -> Skill | None:
     """Return what a scope sees under a name: the user's own before the agent's. Or None."""
     where = (visible_scope(skill_table, scope), skill_table.c.name == name)
-    own_first = select(*READ_COLUMNS).where(*where).order_by(skill_table.c.user_id.nulls_last())
-    row = (await tx.execute(own_first.limit(1))).mappings().one_or_none()
-    return None if row is None else Skill.from_row(row)
-
-
-async def list_page(
-    tx: Transaction, scope: Scope, limit: int, after: tuple[datetime, str] | None
-) -> list[Skill]:
-    """Return what a scope sees, oldest first, from the position (created_at, id) `after` on."""
-    conditions = [visible_scope(skill_table, scope)]
-    if after is not None:
-        created_at, skill_id = after
-        keys = ((skill_table.c.created_at, created_at, False), (skill_table.c.id, skill_id, False))
-        conditions.append(keyset_after(*keys))
-    oldest_first = (skill_table.c.created_at, skill_table.c.id)
-    statement = select(*READ_COLUMNS).where(*conditions).order_by(*oldest_first).limit(limit)
-    return [Skill.from_row(row) for row in (await tx.execute(statement)).mappings()]
+    return await SKILL.find(tx, *where, order=(skill_table.c.user_id.nulls_last(),))
 
 
 async def list_of_scope(tx: Transaction, scope: Scope) -> list[Skill]:
     """Return the skills that exactly this scope has, by name."""
-    statement = select(*READ_COLUMNS).where(exact_scope(skill_table, scope)).order_by(skill_table.c.name)
-    return [Skill.from_row(row) for row in (await tx.execute(statement)).mappings()]
+    return await SKILL.read(tx, exact_scope(skill_table, scope), order=(skill_table.c.name,))
 
 
-_LIST = select(*READ_COLUMNS).where(
-    skill_table.c.tenant == bindparam("tenant"), skill_table.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
-)
-
-
-async def list_by_ids(tx: Transaction, ids: Sequence[str]) -> list[Skill]:
-    """Return the existing skills among `ids`, in no particular order."""
-    rows = await tx.fetch(_LIST, {"tenant": tx.tenant, "ids": list(ids)})
-    return [Skill.from_row(row) for row in rows]
-
-
-async def list_matching(tx: Transaction, scope: Scope, terms: Sequence[str], limit: int) -> list[Skill]:
-    """Return skills in force that have any of the terms, best first."""
-    if not terms:
-        return []
-    matches, rank = tsvector.matches_any(skill_table.c.search_terms, terms)
-    statement = select(*READ_COLUMNS).where(in_force(scope), matches)
-    best_first = statement.order_by(rank.desc(), skill_table.c.name).limit(limit)
-    return [Skill.from_row(row) for row in (await tx.execute(best_first)).mappings()]
-
-
-async def count_in_scope(tx: Transaction, scope: Scope) -> int:
-    """Return the number of skills that exactly this scope has."""
-    statement = select(func.count()).select_from(skill_table).where(exact_scope(skill_table, scope))
-    return int(await tx.scalar(statement) or 0)
-
-
-async def insert_new(
-    tx: Transaction, scope: Scope, name: str, columns: Mapping[str, Any], search_text: str
-) -> Skill | None:
+async def insert_new(tx: Transaction, scope: Scope, columns: Mapping[str, Any]) -> Skill | None:
     """Insert a skill and its first version, and return it; None if the name is taken."""
-    new_columns = {"id": str(uuid_utils.uuid7()), "name": name, "version": _NEXT_VERSION}
-    values = prepared.scope_values(scope) | new_columns | dict(columns) | _terms(search_text)
-    statement = insert(skill_table).values(values).on_conflict_do_nothing().returning(*READ_COLUMNS)
-    row = (await tx.execute(statement)).mappings().one_or_none()
-    return None if row is None else await _with_version(tx, Skill.from_row(row))
+    inserted = await SKILL.insert_unless_taken(tx, {**prepared.scope_values(scope), **columns})
+    return None if inserted is None else await _with_version(tx, inserted)
 
 
-async def replace(tx: Transaction, skill: Skill, columns: Mapping[str, Any], search_text: str) -> Skill:
+async def replace(tx: Transaction, skill: Skill, columns: Mapping[str, Any]) -> Skill:
     """Replace columns of a locked skill, and return it in its new version."""
-    version = func.greatest(skill_table.c.version + 1, _NEXT_VERSION)
-    values = {**columns, **_terms(search_text), "version": version, "updated_at": func.clock_timestamp()}
-    is_row = (tenant_filter(skill_table, skill.tenant), skill_table.c.id == skill.id)
-    statement = update(skill_table).where(*is_row).values(values).returning(*READ_COLUMNS)
-    replaced = Skill.from_row((await tx.execute(statement)).mappings().one())
-    return await _with_version(tx, replaced)
+    return await _with_version(tx, await SKILL.replace(tx, skill.id, columns))
 
 
 async def set_times(
     tx: Transaction, skill: Skill, created_at: datetime, last_used_at: datetime | None
 ) -> Skill:
     """Give a locked skill the times of what it stands for, and return it."""
-    is_row = (tenant_filter(skill_table, skill.tenant), skill_table.c.id == skill.id)
-    values = {"created_at": created_at, "last_used_at": last_used_at}
-    statement = update(skill_table).where(*is_row).values(values).returning(*READ_COLUMNS)
-    return Skill.from_row((await tx.execute(statement)).mappings().one())
-
-
-def _terms(search_text: str) -> dict[str, Any]:
-    terms = literal(tsvector.terms_of(search_text), ARRAY(Text))
-    return {"search_terms": func.array_to_tsvector(terms)}
+    times = {"created_at": created_at, "last_used_at": last_used_at}
+    return await SKILL.update(tx, skill.id, times) or skill
 
 
 async def _with_version(tx: Transaction, skill: Skill) -> Skill:
@@ -249,25 +180,3 @@ async def lock_existing(
     values = {"tenant": tx.tenant, "ids": list(ids), "others": list(others)}
     rows = await tx.fetch(_LOCK_VERSIONS, values)
     return {row["id"]: row["version"] for row in rows}
-
-
-async def versions(tx: Transaction, record_ids: Sequence[str]) -> dict[str, int]:
-    """Return the version of each of these skills that exists, by id."""
-    columns = skill_table.c
-    where = (tenant_filter(skill_table, tx.tenant), is_any_of(columns.id, record_ids))
-    rows = await tx.execute(select(columns.id, columns.version).where(*where))
-    return {row.id: row.version for row in rows}
-
-
-async def page_versions(tx: Transaction, after: str, limit: int) -> dict[str, int]:
-    """Return one page of a tenant's skills, ordered by id, as id → version."""
-    columns = skill_table.c
-    where = (tenant_filter(skill_table, tx.tenant), columns.id > after)
-    statement = select(columns.id, columns.version).where(*where).order_by(columns.id).limit(limit)
-    return {row.id: row.version for row in await tx.execute(statement)}
-
-
-async def count(tx: Transaction) -> int:
-    """Return the number of a tenant's skills."""
-    where = tenant_filter(skill_table, tx.tenant)
-    return int(await tx.scalar(select(func.count()).select_from(skill_table).where(where)) or 0)

@@ -4,8 +4,11 @@ from datetime import datetime
 
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
+from shared.infra.postgres import visible_scope
 from shared.memory.skills import file_queries, hit_queries, queries, use_queries
+from shared.memory.skills.record_type import SKILL
 from shared.memory.skills.skill import CatalogueEntry, Skill, SkillVersion, check_name
+from shared.memory.skills.table import skill as skill_table
 from shared.memory.skills.use_queries import UsedBy
 from shared.platform.auth.rights import Action
 from shared.platform.resources import Resources
@@ -44,7 +47,7 @@ async def list_skills(
 ) -> list[Skill]:
     """Return what a scope sees, oldest first, from the position (created_at, id) `after` on."""
     async with resources.postgres.for_tenant(scope.tenant) as tx:
-        return await queries.list_page(tx, scope, limit, after)
+        return await SKILL.read_page(tx, limit, after, visible_scope(skill_table, scope))
 
 
 async def list_in_force(resources: Resources, scope: Scope) -> list[CatalogueEntry]:

@@ -7,19 +7,20 @@ from datetime import UTC, datetime
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.memory.skills import hit_queries, index_document, queries
+from shared.memory.skills.record_type import SKILL
 from shared.memory.skills.skill import CatalogueEntry, SearchableSkill, Skill
+from shared.memory.skills.table import skill as skill_table
 from shared.platform.resources import Resources
+from shared.records import search as record_search
+from shared.records.search import Reader
 from shared.search.index import filters
-from shared.search.index.client import IndexHits, IndexQuery
-from shared.search.index.fallback import RowHits, RowSource
-from shared.search.index.widening import search_until_enough
+from shared.search.index.client import IndexQuery
+from shared.search.index.hits import Hit
 from shared.search.ranking.rank import rank
 from shared.search.search_results import SearchResults
 
 _HITS_PER_RESULT = 5
 """Hits of a channel per skill that is returned; each turn of an agent with skills ranks them all."""
-_Scored = tuple[SearchableSkill, float | None, float | None]
-"""A skill with its keyword score and its cosine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +45,33 @@ async def search(
     Postgres are used. Raises errors.Unavailable if Postgres is unavailable.
     """
 
-    async def read_rows(terms: Sequence[str], max_rows: int) -> list[SearchableSkill]:
+    async def of_hits(hits: Sequence[Hit]) -> list[SearchableSkill | None]:
+        entries = among or await _read_hits(resources, scope, hits)
+        by_version = {(entry.id, entry.version): entry.searchable for entry in entries}
+        return [by_version.get((hit.record_id, hit.version)) for hit in hits]
+
+    async def of_terms(terms: Sequence[str], max_rows: int) -> list[SearchableSkill]:
+        by_name = (skill_table.c.name,)
         async with resources.postgres.for_tenant(scope.tenant) as tx:
-            rows = await queries.list_matching(tx, scope, terms, max_rows)
+            rows = await SKILL.read_matching(tx, terms, max_rows, queries.in_force(scope), order=by_name)
         return [skill.searchable for skill in rows]
 
-    async def read_hits(found: IndexHits) -> tuple[list[_Scored], int]:
-        entries = among or await _read_hits(resources, scope, found)
-        by_version = {(entry.id, entry.version): entry.searchable for entry in entries}
-        hits = [(by_version.get((hit.record_id, hit.version)), hit) for hit in found.hits]
-        scored = [(skill, hit.keyword, hit.cosine) for skill, hit in hits if skill is not None]
-        return scored, len(scored)
-
-    conditions = filters.scope_conditions(scope)
+    max_hits = _HITS_PER_RESULT * limit
     index_query = IndexQuery(
-        scope.tenant, RecordKind.SKILL, query, conditions, max_hits=_HITS_PER_RESULT * limit
+        scope.tenant, RecordKind.SKILL, query, filters.scope_conditions(scope), max_hits=max_hits
     )
-    source = RowSource("postgres", read_rows, index_document.keyword_text)
-    found, scored = await search_until_enough(resources.search_index, index_query, source, read_hits, limit)
-    if isinstance(found, RowHits):
-        scored = [(skill, score, None) for skill, score in found.rows]
-    candidates = [index_document.candidate(*item) for item in scored or []]
+    read = Reader(of_hits, of_terms, index_document.keyword_text)
+    found = await record_search.search(resources.search_index, index_query, read, limit)
+    candidates = [index_document.candidate(*scored) for scored in found.scored]
     ranked = rank(query, candidates, now=datetime.now(UTC))[:limit]
     by_id = await _read(resources, scope, [item.id for item in ranked])
     hits = [SkillHit(by_id[item.id], item.score) for item in ranked if item.id in by_id]
     return SearchResults(hits, found.stages, found.degraded)
 
 
-async def _read_hits(resources: Resources, scope: Scope, found: IndexHits) -> list[CatalogueEntry]:
+async def _read_hits(resources: Resources, scope: Scope, hits: Sequence[Hit]) -> list[CatalogueEntry]:
     async with resources.postgres.for_tenant(scope.tenant) as tx:
-        return await hit_queries.list_hits(tx, scope, [hit.record_id for hit in found.hits])
+        return await hit_queries.list_hits(tx, scope, [hit.record_id for hit in hits])
 
 
 async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> dict[str, Skill]:
@@ -81,5 +79,4 @@ async def _read(resources: Resources, scope: Scope, ids: Sequence[str]) -> dict[
     if not ids:
         return {}
     async with resources.postgres.for_tenant(scope.tenant) as tx:
-        rows = await queries.list_by_ids(tx, ids)
-    return {skill.id: skill for skill in rows}
+        return await SKILL.read_by_ids(tx, ids)

@@ -4,16 +4,14 @@ from sqlalchemy import ColumnElement, select, update
 
 from shared.infra.postgres import tenant_filter
 from shared.infra.transaction import Transaction
+from shared.memory.skills.record_type import SKILL
 from shared.memory.skills.skill import Skill, SummaryOrigin
-from shared.memory.skills.table import READ_COLUMNS
 from shared.memory.skills.table import skill as skill_table
 
 
 async def find(tx: Transaction, skill_id: str) -> Skill | None:
     """Return the skill of this id if nobody has given it a summary. Or None."""
-    where = (tenant_filter(skill_table, tx.tenant), skill_table.c.id == skill_id, _is_missing())
-    row = (await tx.execute(select(*READ_COLUMNS).where(*where))).mappings().one_or_none()
-    return None if row is None else Skill.from_row(row)
+    return await SKILL.find(tx, skill_table.c.id == skill_id, _is_missing())
 
 
 async def list_missing(tx: Transaction, limit: int) -> dict[str, int]:

@@ -55,9 +55,6 @@ skill = Table(
     CheckConstraint("summary_origin IN ('caller', 'content', 'model')", name="summary_origin"),
 )
 
-# These two are used in conditions only, and readers don't need them.
-READ_COLUMNS = [column for column in skill.c if column.name not in {"search_terms", "unsummarised_version"}]
-
 Index(
     "skill_user_idx",
     skill.c.tenant,

@@ -9,12 +9,13 @@ from shared.foundation.scope import Scope
 from shared.foundation.stages import SUMMARIZE_SKILL, Pipeline, RecordKind
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra import language_model
+from shared.infra.postgres import exact_scope
 from shared.infra.transaction import Transaction
 from shared.jobs import queries as job_queries
 from shared.memory.skills import file_queries, index_document, queries
+from shared.memory.skills.record_type import SKILL
 from shared.memory.skills.skill import (
     FrontMatter,
-    SearchableSkill,
     Skill,
     SkillDraft,
     SkillOrigin,
@@ -23,6 +24,7 @@ from shared.memory.skills.skill import (
     check_name,
     check_summary,
 )
+from shared.memory.skills.table import skill as skill_table
 from shared.platform.idempotency import queries as idempotency_queries
 from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
@@ -60,27 +62,24 @@ async def store(
     for _ in range(_MAX_ATTEMPTS):
         before = await queries.lock(tx, scope, name)
         versions.check(f"skill '{name}'", before.version if before else ABSENT, expected)
-        columns = _columns(draft, before, origin)
-        text = SearchableSkill("", name, columns["summary"], columns["front_matter"].get("description")).text
+        columns = {"name": name, **_columns(draft, before, origin)}
         if before is not None:
-            return await _replace(tx, settings, before, columns, text)
+            return await _replace(tx, settings, before, columns)
         await _require_room(tx, settings, scope)
-        if (created := await queries.insert_new(tx, scope, name, columns, text)) is not None:
+        if (created := await queries.insert_new(tx, scope, columns)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this name")
 
 
 async def give_summary(tx: Transaction, settings: Settings, skill: Skill, summary: str) -> Skill:
     """Give a locked skill the summary that a model wrote, as a new version, and return the skill."""
-    text = skill.model_copy(update={"summary": summary}).searchable.text
-    columns = {"summary": check_summary(summary), "summary_origin": SummaryOrigin.MODEL}
-    return await _replace(tx, settings, skill, columns, text)
+    written = {"summary": check_summary(summary), "summary_origin": SummaryOrigin.MODEL}
+    searched = {"name": skill.name, "front_matter": skill.front_matter.to_json()}
+    return await _replace(tx, settings, skill, searched | written)
 
 
-async def _replace(
-    tx: Transaction, settings: Settings, before: Skill, columns: Mapping[str, Any], text: str
-) -> Skill:
-    skill = await queries.replace(tx, before, columns, text)
+async def _replace(tx: Transaction, settings: Settings, before: Skill, columns: Mapping[str, Any]) -> Skill:
+    skill = await queries.replace(tx, before, columns)
     # Stored contexts repeat the text that was replaced.
     await idempotency_queries.erase_responses(tx, [skill.id])
     if await queries.prune_versions(tx, skill, settings.skill_max_versions):
@@ -89,7 +88,7 @@ async def _replace(
 
 
 async def _require_room(tx: Transaction, settings: Settings, scope: Scope) -> None:
-    if await queries.count_in_scope(tx, scope) >= settings.skill_max_per_scope:
+    if await SKILL.count(tx, exact_scope(skill_table, scope)) >= settings.skill_max_per_scope:
         raise errors.LimitReached(
             f"there are {settings.skill_max_per_scope} skills, and no more may be added"
         )

@@ -71,10 +71,10 @@ async def test_a_deletion_waits_for_another_one_of_the_same_text_and_leaves_the_
             await delete(keeper, scope, "b")
 
     tenant = module_gateway.tenant
-    async with module_gateway.resources.postgres.for_tenant(tenant) as tx:
+    async with module_gateway.resources.transaction(tenant) as tx:
         memories = await queries.lock(tx, [other["id"]])
         deletion = asyncio.ensure_future(delete_b())
         await wait_until_blocked(tx, deletion)
-        await delete_rows(tx, memories)
+        await delete_rows(tx, module_gateway.resources, memories)
     await deletion
     assert await tombstones(module_gateway, scope) == 1

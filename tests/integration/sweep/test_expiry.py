@@ -44,7 +44,6 @@ async def test_all_that_has_expired_goes_in_one_sweep_however_much_it_is(stack: 
     body = {"memories": [{"content": f"line {number}", "expires_at": FAR} for number in range(7)]}
     assert (await stack.client.post("/v1/memories/batch", json=body)).status_code == 201
     await stack.backdate("memory", "expires_at", 0.001, tenant=stack.tenant)
-    async with stack.resources.postgres.for_tenant(stack.tenant) as tx:
-        count, _ = await delete_memory.delete_expired(tx, 5)
-    assert count == 5
+    async with stack.resources.transaction(stack.tenant) as tx:
+        assert await delete_memory.delete_expired(tx, stack.resources, 5) == 5
     assert (await stack.sweep()).expired_memories == 2
