@@ -1,0 +1,1 @@
+"""What the judge of statements is trusted by: labelled pairs of evidence and statement."""
