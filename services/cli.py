@@ -15,6 +15,7 @@ from services.commands.dreams_group import dreams
 from services.commands.keys_group import keys
 from services.commands.mcp_group import mcp
 from services.commands.mine_group import mining
+from services.commands.models_group import models
 from services.commands.options import Agent, DemoModel, Tenant, User
 from services.commands.patterns_group import patterns
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.add_typer(keys, name="keys")
 app.add_typer(dreams, name="dreams")
 app.add_typer(mining, name="mine")
+app.add_typer(models, name="models")
 app.add_typer(mcp, name="mcp")
 app.add_typer(patterns, name="patterns")
 

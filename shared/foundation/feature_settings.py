@@ -3,9 +3,12 @@
 from shared.foundation.document_settings import DocumentSettings
 from shared.foundation.gateway_settings import GatewaySettings
 from shared.foundation.graph_settings import GraphSettings
+from shared.foundation.judge_settings import JudgeSettings
 from shared.foundation.mcp_settings import McpSettings
 from shared.foundation.skill_settings import SkillSettings
 
 
-class FeatureSettings(DocumentSettings, GatewaySettings, GraphSettings, McpSettings, SkillSettings):
-    """The settings of documents, of gateway processes, of the knowledge graph, of MCP and of skills."""
+class FeatureSettings(
+    DocumentSettings, GatewaySettings, GraphSettings, JudgeSettings, McpSettings, SkillSettings
+):
+    """The settings of documents, gateway processes, the knowledge graph, the judge, MCP and skills."""
