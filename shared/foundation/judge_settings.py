@@ -1,11 +1,15 @@
 """The settings of the judge, the model that says whether evidence supports a statement."""
 
+from typing import ClassVar
+
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class JudgeSettings(BaseSettings):
     """The endpoint of the judge. `loci models check` measures how far it can be trusted."""
+
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(use_attribute_docstrings=True)
 
     judge_base_url: str | None = None
     """An OpenAI-compatible endpoint of the judge. Unset means that of the language model."""

@@ -12,7 +12,7 @@ _FILLED = {
     *("Answers", "ContextInputs", "Counts", "IndexHits", "ParsedText", "PassContext"),
     *("KindReport", "ScopeReport", "WrittenRecords", "_Batch", "_UsedNames"),
     *("Withdrawal", "_Embedding", "SavedScope", "_TurnImport", "_Undone"),
-    *("SkillChanges", "UndoneProposals"),
+    "UndoneProposals",
     *("AppliedGraph", "Checked", "GraphChanges", "UndoneGraph", "_Found"),
     *("CheckedReview", "GraphBatch", "GroupsPrompt"),
 }

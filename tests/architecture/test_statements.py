@@ -15,7 +15,7 @@ EXCEPTIONS = {
     "shared/infra/postgres.py": "opens transactions and builds conditions; it names no table",
     "shared/infra/key_look_up.py": "builds the look-up of keys in any table; it names none",
     "shared/lifecycle/register.py": "builds statements from what all tables declare, those of dreams too",
-    "shared/records/record_type.py": "builds the statements that every kind has from its declaration; it names no table",
+    "shared/records/record_type.py": "builds the statements that all kinds have; it names no table",
     "shared/jobs/": "is the queue and nothing else: a file is one step of it, with its statements",
     "shared/search/index/embedding_cache.py": "every statement on one table, and no others",
     "shared/search/index/generations.py": "every statement on one table, beside the class of its rows",

@@ -67,7 +67,7 @@ def document(record: Contact) -> IndexDocument:
 CONTACT = RecordType(
     kind=RecordKind.MEMORY,  # nothing here asks the index
     table=contact,
-    from_row=Contact.model_validate,
+    from_row=lambda row: Contact.model_validate({**row}),
     document=document,
     subjects=(),
     search_text=lambda columns: f"{columns['name']} {columns['note']}",
