@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from rich.console import Console
 from rich.progress import track
@@ -68,16 +69,15 @@ class _Interview:
         starts = range(0, len(pairs), judge.MAX_CLAIMS)
         for start in track(starts, description="asking", console=console, transient=True):
             batch = [pair.claim for pair in pairs[start : start + judge.MAX_CLAIMS]]
-            try:
-                judgements += await judge.ask(self._complete, batch)
-            except errors.InvalidModelReply as error:
-                console.print(f"a reply without verdicts: {error}")
-                judgements += [None] * len(batch)
+            judgements += await judge.ask(self._complete, batch)
+        if without := judgements.count(None):
+            console.print(f"{without} claims have no clear verdict, and count as wrong")
         return judgements
 
     async def _complete(self, system: str, user: str, schema: JsonSchema) -> str:
         reply = await self._model.complete(system, user, schema)
-        self.tokens += usage.parse_usage(reply.usage).total if reply.usage else 0
+        with suppress(errors.Invalid):  # of a shape that nobody knows: then its tokens are not counted
+            self.tokens += usage.parse_usage(reply.usage).total
         return reply.text
 
 

@@ -36,7 +36,7 @@ def document(observation: Observation) -> IndexDocument:
         RecordKind.OBSERVATION,
         observation.id,
         VERSION,
-        keyword_text(observation.model_dump()),
+        _text_of(observation),
         embedding_text,
         filters,
         may_replace=False,
@@ -49,6 +49,10 @@ def keyword_text(columns: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, [text, _data_text(columns.get("data"))]))
 
 
+def _text_of(observation: Observation) -> str:
+    return keyword_text({"content": observation.content, "tags": observation.tags, "data": observation.data})
+
+
 def _data_text(data: Mapping[str, Any] | None) -> str:
     return orjson.dumps(data).decode() if data else ""
 
@@ -59,7 +63,7 @@ def candidate(
     """Return an observation as a candidate for ranking."""
     return Candidate(
         id=observation.id,
-        text=keyword_text(observation.model_dump()),
+        text=_text_of(observation),
         keyword=keyword,
         cosine=cosine,
         day=observation.at.date(),

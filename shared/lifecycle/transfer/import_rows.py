@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-import structlog
 import uuid_utils
 from sqlalchemy import JSON, RowMapping
 from sqlalchemy.exc import IntegrityError
@@ -47,7 +46,6 @@ from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
 
 _MAX_ATTEMPTS = 5
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
