@@ -6,9 +6,11 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from shared.foundation.stages import DreamPass
 from shared.infra.language_model import LanguageModel
+from shared.memory.preferences.table import preference
 from tests import run_pass, state
 from tests.agent import Agent, Json
 from tests.conftest import Gateway
@@ -17,6 +19,7 @@ from tests.integration.dreams.conftest import add_turns
 from tests.integration.forgetting.conftest import records_with
 from tests.integration.preferences.conftest import URL, put, rule, slots
 from tests.integration.preferences.marks import mark
+from tests.locks import wait_until_blocked
 from tests.standins.models import ModelServer
 
 MEETING = "The board meets."
@@ -33,6 +36,20 @@ async def test_of_writers_with_one_version_one_succeeds(agent: Agent, scope: Jso
     assert statuses == {HTTPStatus.OK: 1, HTTPStatus.PRECONDITION_FAILED: 7}
     [winner] = [response.json() for response in responses if response.is_success]
     assert await slots(agent, flow="report", **scope) == {"depth": winner["effect"]["value"]}
+
+
+async def test_a_writer_reads_the_version_that_a_writer_before_it_leaves(
+    agent: Agent, gateway: Gateway, scope: Json
+) -> None:
+    first = await put(agent, "depth", rule("depth", 0, flow="report"), **scope)
+    headers = {"if-match": f'"{first["version"]}"'}
+    body = {**rule("depth", 1, flow="report"), **scope}
+    async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
+        is_named = preference.c.agent_id == scope["agent_id"]
+        await tx.execute(update(preference).where(is_named).values(version=preference.c.version + 1))
+        sent = asyncio.ensure_future(agent.client.put(f"{URL}/depth", json=body, headers=headers))
+        await wait_until_blocked(tx, sent)
+    assert (await sent).status_code == HTTPStatus.PRECONDITION_FAILED
 
 
 async def test_writers_beside_deletions_leave_a_rule_that_is_found_or_none(agent: Agent, scope: Json) -> None:
