@@ -38,6 +38,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
     tuple_,
 )
 from sqlalchemy.exc import DisconnectionError
@@ -66,6 +67,8 @@ ALL_TENANTS = "*"
 # prefix on, whatever the collation of the database. Such an index serves `=` too.
 BY_CHARACTERS = {"user_id": "text_pattern_ops"}
 GENERATIONS_LOCK = 0x10C1_0001
+# The version of what is written now: in microseconds, so that none is used again under the same name.
+NEXT_VERSION = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 _POOL_GROWTH = 2
 """Under load the pool has so many times its usual connections."""

@@ -149,7 +149,9 @@ def _versions(infos: Sequence[WorkingEntryInfo]) -> dict[str, int]:
     return {working_document.record_id_of(info.key): info.version for info in infos}
 
 
+_DECLARED = (OBSERVATION, PREFERENCE, PLAYBOOK, SKILL)
 ROW_KINDS: dict[RecordKind, PostgresKind] = {
+    **{declared.kind: PostgresKind.of(declared) for declared in _DECLARED},
     RecordKind.MEMORY: PostgresKind(
         memory_document.load_documents,
         memory_maintenance_queries.get_versions,
@@ -159,26 +161,19 @@ ROW_KINDS: dict[RecordKind, PostgresKind] = {
     RecordKind.TURN: PostgresKind(
         turn_document.load_documents, turn_queries.versions, turn_queries.page_versions, turn_queries.count
     ),
-    RecordKind.OBSERVATION: PostgresKind.of(OBSERVATION),
-    RecordKind.PREFERENCE: PostgresKind.of(PREFERENCE),
-    RecordKind.PLAYBOOK: PostgresKind.of(PLAYBOOK),
     RecordKind.DOCUMENT_CHUNK: PostgresKind(
         chunk_queries.load_documents, chunk_queries.versions, chunk_queries.page_versions, chunk_queries.count
     ),
-    RecordKind.SKILL: PostgresKind.of(SKILL),
 }
 
 KINDS: dict[RecordKind, SearchableKind] = {**ROW_KINDS, RecordKind.WORKING: WorkingKind()}
 
 _SUBJECTS = {
+    **{declared.kind: declared.subjects for declared in _DECLARED},
     RecordKind.MEMORY: (Subject.MEMORY, Subject.USER, Subject.AGENT),
     RecordKind.TURN: (Subject.TURN, Subject.SESSION),
     RecordKind.WORKING: (Subject.SESSION, Subject.USER, Subject.AGENT),
-    OBSERVATION.kind: OBSERVATION.subjects,
-    PREFERENCE.kind: PREFERENCE.subjects,
-    PLAYBOOK.kind: PLAYBOOK.subjects,
     RecordKind.DOCUMENT_CHUNK: (Subject.DOCUMENT,),
-    SKILL.kind: SKILL.subjects,
 }
 for _kind, _subjects in _SUBJECTS.items():
     declare_store("qdrant", _kind, *_subjects, reason="a point is deleted with its record, by its record id")

@@ -24,14 +24,13 @@ from sqlalchemy import (
     func,
     literal,
     select,
-    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR, Insert, insert
 
 from shared.foundation.content import Subject
 from shared.foundation.stages import RecordKind
-from shared.infra.postgres import is_any_of, keyset_after, tenant_filter
+from shared.infra.postgres import NEXT_VERSION, is_any_of, keyset_after, tenant_filter
 from shared.infra.transaction import Transaction
 from shared.search.index.points import IndexDocument
 from shared.search.text import tsvector
@@ -40,7 +39,6 @@ Record = TypeVar("Record")
 Order = Sequence[ColumnElement[Any]]
 Position = tuple[datetime, str]
 """A place in a list: the `created_at` and the `id` of the last record of the page before."""
-_NOW = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +84,7 @@ class RecordType(Generic[Record]):
         self, tx: Transaction, *conditions: ColumnElement[bool], order: Order = (), lock: bool = False
     ) -> Record | None:
         """Return the first record that meets the conditions, or None."""
-        found = await self.read(tx, *conditions, order=order, limit=None if lock else 1, lock=lock)
+        found = await self.read(tx, *conditions, order=order, limit=1, lock=lock)
         return next(iter(found), None)
 
     async def read_by_ids(
@@ -144,7 +142,7 @@ class RecordType(Generic[Record]):
 
         `values` have all columns that its search text is made of.
         """
-        version = func.greatest(self.table.c.version + 1, _NOW)
+        version = func.greatest(self.table.c.version + 1, NEXT_VERSION)
         times = {"version": version, "updated_at": func.clock_timestamp()}
         [record] = await self._update(tx, record_id, {**values, **self._terms(values), **times})
         return record
@@ -193,7 +191,7 @@ class RecordType(Generic[Record]):
         return select(*self.columns).where(tenant_filter(self.table, tx.tenant), *conditions)
 
     def _insert(self, tx: Transaction, values: Mapping[str, Any]) -> Insert:
-        version = {} if self.fixed_version is not None else {"version": _NOW}
+        version = {} if self.fixed_version is not None else {"version": NEXT_VERSION}
         row = {"tenant": tx.tenant, "id": str(uuid_utils.uuid7()), **version, **values, **self._terms(values)}
         return insert(self.table).values(row)
 

@@ -7,17 +7,22 @@ was shown before (`shared/context/queries.py`).
 from datetime import datetime
 
 import uuid_utils
-from sqlalchemy import ColumnElement, Text, and_, bindparam, delete, func, not_, select, text, update
+from sqlalchemy import ColumnElement, Text, and_, bindparam, delete, func, not_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from shared.foundation.scope import Scope
 from shared.infra import prepared
-from shared.infra.postgres import advisory_lock_key, exact_scope, keyset_after, tenant_filter, visible_scope
+from shared.infra.postgres import (
+    NEXT_VERSION,
+    advisory_lock_key,
+    exact_scope,
+    keyset_after,
+    tenant_filter,
+    visible_scope,
+)
 from shared.infra.transaction import Transaction
 from shared.memory.pinned.pinned_text import CoreText, PinnedText
 from shared.memory.pinned.table import pinned_text
-
-_NEXT_VERSION = text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
 def _is_named(scope: Scope, *names: str) -> ColumnElement[bool]:
@@ -81,14 +86,14 @@ async def count_other_characters(tx: Transaction, scope: Scope, *names: str) -> 
 async def insert_text(tx: Transaction, scope: Scope, name: str, content: str) -> PinnedText:
     """Insert a text under a name that is free, under `lock_agent`."""
     values = prepared.scope_values(scope)
-    columns = {"id": str(uuid_utils.uuid7()), "name": name, "content": content, "version": _NEXT_VERSION}
+    columns = {"id": str(uuid_utils.uuid7()), "name": name, "content": content, "version": NEXT_VERSION}
     statement = insert(pinned_text).values(values | columns).returning(pinned_text)
     return PinnedText.from_row((await tx.execute(statement)).mappings().one())
 
 
 async def replace(tx: Transaction, pinned: PinnedText, content: str) -> PinnedText:
     """Replace the content of a text, under `lock_agent`. Its place in contexts stays."""
-    version = func.greatest(pinned_text.c.version + 1, _NEXT_VERSION)
+    version = func.greatest(pinned_text.c.version + 1, NEXT_VERSION)
     is_text = (tenant_filter(pinned_text, pinned.tenant), pinned_text.c.id == pinned.id)
     statement = update(pinned_text).where(*is_text)
     values = {"content": content, "version": version, "updated_at": func.now()}
