@@ -20,8 +20,8 @@ from services.commands.gateway_reply import require_success
 from services.commands.lineage import Lineage
 from services.local.language_model import files
 from services.local.language_model.server import LanguageModelServer
-from shared.dreams.verification.text_parser import parse_text
 from shared.foundation import config
+from shared.language.text_parser import parse_text
 from tests.journey.stack import run_stack
 from tests.memory_folder import memory_folder
 from tests.model import labels

@@ -11,18 +11,11 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, date
 
-from shared.dreams.verification import (
-    common_words,
-    named_days,
-    negation,
-    quantities,
-    swaps,
-    unmarked_words,
-)
 from shared.dreams.verification.fidelity import Fault
 from shared.dreams.verification.rejection import RejectionCode
-from shared.dreams.verification.specifics import Kind, ParsedText, Specific
-from shared.dreams.verification.text_parser import parse_text
+from shared.language import common_words, named_days, negation, quantities, swaps, unmarked_words
+from shared.language.specifics import Kind, ParsedText, Specific
+from shared.language.text_parser import parse_text
 from shared.memory.longterm.memory import Memory
 from workers.enrichment import negators
 from workers.enrichment.openers import is_opener

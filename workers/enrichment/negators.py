@@ -1,6 +1,6 @@
 """Find out whether a rewriting lost the last plain negation of a note.
 
-`shared.dreams.verification.negation` compares denials by the words near them. It takes "without" or
+`shared.language.negation` compares denials by the words near them. It takes "without" or
 "allergic" for the "never" or "nicht" beside it. A note that says "not" in any way, and its rewriting in
 none, do not say the same.
 """

@@ -1,10 +1,10 @@
 """Words at the start of a note's sentences that are no names: greetings, interjections, adverbs, verbs.
 
 A note is spoken, so it has more of them than a memory, whose common first words are in
-`shared.dreams.verification.common_words`. A word that may be a name ("Grace", "Joy", "Frank") is left out.
+`shared.language.common_words`. A word that may be a name ("Grace", "Joy", "Frank") is left out.
 """
 
-from shared.dreams.verification import common_words
+from shared.language import common_words
 
 _WORDS = """
 hello hi hey dear thanks thank thx cheers welcome bye goodbye sorry great nice cool sure wow well so btw

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.dreams.verification import negation
-from shared.dreams.verification.text_parser import parse_text
 from shared.foundation import errors, model_output
 from shared.foundation.reply_schema import TEXT, object_of
 from shared.infra.language_model import LanguageModel
+from shared.language import negation
+from shared.language.text_parser import parse_text
 from shared.memory.skills.skill import MAX_SUMMARY, MAX_SUMMARY_WORDS, Skill, check_summary
 from shared.platform.directives import resolve
 from shared.platform.resources import Resources

@@ -6,10 +6,10 @@ warning that it lacked.
 
 from collections.abc import Iterable, Sequence
 
-from shared.dreams.verification import negation, swaps
 from shared.dreams.verification.fidelity import Fault
 from shared.dreams.verification.rejection import RejectionCode
-from shared.dreams.verification.text_parser import parse_text
+from shared.language import negation, swaps
+from shared.language.text_parser import parse_text
 
 _MAX_WORDS = 30
 

@@ -21,15 +21,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from shared.conversation.turns.turn import Turn
-from shared.dreams.verification import closing, common_words, merge, negation, swaps
+from shared.dreams.verification import closing, merge
 from shared.dreams.verification.fact_plan import ProposedFact, Relation, TurnKey
-from shared.dreams.verification.negation import SaidDenials
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.dreams.verification.said import SaidTurns
-from shared.dreams.verification.text_parser import parse_text
 from shared.foundation import errors, validation
 from shared.foundation.categories import ACTIVE_PLANS, is_anti_pattern, is_below
 from shared.foundation.roles import Role
+from shared.language import common_words, negation, swaps
+from shared.language.negation import SaidDenials
+from shared.language.text_parser import parse_text
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import Memory
 from shared.search.text import tokenizer

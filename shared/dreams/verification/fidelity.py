@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from shared.dreams.verification import common_words, negation, quantities, swaps, unmarked_words
 from shared.dreams.verification.rejection import RejectionCode
-from shared.dreams.verification.specifics import ParsedText
-from shared.dreams.verification.text_parser import parse_text
+from shared.language import common_words, negation, quantities, swaps, unmarked_words
+from shared.language.specifics import ParsedText
+from shared.language.text_parser import parse_text
 from shared.memory.longterm.memory import Memory
 from shared.search.text import tokenizer
 

@@ -8,13 +8,13 @@ from datetime import UTC
 from functools import cached_property
 
 from shared.conversation.turns.turn import Turn
-from shared.dreams.verification import named_days, negation, swaps
 from shared.dreams.verification.fact_plan import TurnKey
-from shared.dreams.verification.negation import SaidDenials
-from shared.dreams.verification.specifics import ParsedText
-from shared.dreams.verification.swaps import Clause
-from shared.dreams.verification.text_parser import parse_text
 from shared.foundation.roles import Role
+from shared.language import named_days, negation, swaps
+from shared.language.negation import SaidDenials
+from shared.language.specifics import ParsedText
+from shared.language.swaps import Clause
+from shared.language.text_parser import parse_text
 
 
 class _ReadTurn:

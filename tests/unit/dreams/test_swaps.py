@@ -2,11 +2,12 @@
 
 import pytest
 
-from shared.dreams.verification import fidelity, swaps
+from shared.dreams.verification import fidelity
 from shared.dreams.verification.rejection import RejectionCode
-from shared.dreams.verification.specifics import ParsedText
-from shared.dreams.verification.swaps import swapped_words
-from shared.dreams.verification.text_parser import parse_text
+from shared.language import swaps
+from shared.language.specifics import ParsedText
+from shared.language.swaps import swapped_words
+from shared.language.text_parser import parse_text
 from tests.unit.dreams.builders import memory
 
 OFFICES = "The office in Kiel closes at 18:00, the one in Cologne at 18:30."

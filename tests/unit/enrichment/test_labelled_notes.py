@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from shared.dreams.verification import unmarked_words
+from shared.language import unmarked_words
 from tests.model import labels
 from tests.model.labels import LabelledNote
 from tests.unit.context import builders

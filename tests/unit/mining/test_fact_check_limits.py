@@ -8,9 +8,9 @@ from shared.dreams.verification import said
 from shared.dreams.verification.fact_check import MAX_FACT, ShownConversation, check
 from shared.dreams.verification.fact_plan import Relation
 from shared.dreams.verification.rejection import RejectionCode
-from shared.dreams.verification.specifics import ParsedText
-from shared.dreams.verification.text_parser import parse_text
 from shared.foundation.roles import Role
+from shared.language.specifics import ParsedText
+from shared.language.text_parser import parse_text
 from tests.unit.dreams.builders import memory
 from tests.unit.mining.conversations import SAID_AT, about, code, conversation, fact
 from tests.unit.mining.labelled import turn_of

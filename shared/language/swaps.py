@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from shared.dreams.verification.specifics import Kind, ParsedText
-from shared.dreams.verification.text_parser import parse_text
+from shared.language.specifics import Kind, ParsedText
+from shared.language.text_parser import parse_text
 from shared.search.text import stemmer, tokenizer
 
 _SENTENCE_END = re.compile(r"[.!?;\n\u2026](?=\s|$)|[\u3002\uff01\uff1f]")

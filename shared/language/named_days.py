@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
-from shared.dreams.verification.specifics import ParsedText
+from shared.language.specifics import ParsedText
 
 _WEEKDAYS = (
     "monday mon montag montags lundi lunes lunedì segunda maandag понедельник måndag mandag poniedziałek",

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from shared.dreams.verification import common_words
 from shared.foundation.sensitive_topics import is_about_health
+from shared.language import common_words
 from shared.search.text import tokenizer
 
 _PLAIN_WORDS = """

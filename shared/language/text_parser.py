@@ -4,8 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from shared.dreams.verification import common_words, quantities
-from shared.dreams.verification.specifics import UNSPACED, Kind, ParsedText, Specific
+from shared.language import common_words, quantities
+from shared.language.specifics import UNSPACED, Kind, ParsedText, Specific
 from shared.search.text import stemmer
 
 _WEB = re.compile(r"(?:https?://|ftp://|www\.)[^\s<>\"'`\u201c\u201d()\[\]{}]+", re.IGNORECASE)

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from shared.dreams.verification import quantities
+from shared.language import quantities
 from shared.search.text import stemmer
 
 
