@@ -12,7 +12,7 @@ GENERIC_SUBJECTS = frozenset({"user", "agent", "assistant"})
 
 _USER = """
 nutzer nutzers nutzerin benutzer benutzers benutzerin anwender anwenders utilisateur utilisatrice usuario
-usuaria utente usuário gebruiker
+usuaria utente usuário usuária utilizador utilizadora gebruiker
 """
 USER_WORDS = frozenset(_USER.split())
 """Words for the user, which a model puts in the place of "I"."""
@@ -117,6 +117,11 @@ gebruiker woont werkt gebruikt wil drinkt eet spreekt houdt
 """
 
 _TITLE_WORDS = "a an the and or of in on at to for with by from i users agents"
+
+
+def grammar() -> frozenset[str]:
+    """Return the words of the grammar of several languages: articles, pronouns, prepositions, auxiliaries."""
+    return _GRAMMAR
 
 
 def is_function_word(word: str) -> bool:

@@ -47,6 +47,7 @@ _MONTHS = (
     "december dec dezember décembre diciembre dicembre dezembro декабря",
 )
 _MONTH_NAMES = tuple(frozenset(names.split()) for names in _MONTHS)
+ALL_NAMES = frozenset[str]().union(*_WEEKDAY_NAMES, *_MONTH_NAMES)
 _AMBIGUOUS = frozenset(
     "march may mai mars mei sept thur thurs august segunda terça quarta quinta sexta".split()  # noqa: SIM905
 )

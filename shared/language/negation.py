@@ -38,7 +38,8 @@ _VERBS_AND_ADJECTIVES = """
     hasst vermeidet déteste évite odia evita
 """
 _DENYING_WORDS = frozenset(_VERBS_AND_ADJECTIVES.split())
-_NEGATIVE = frozenset(_PLAIN_WORDS.split()) | _DENYING_WORDS
+_PLAIN = frozenset(_PLAIN_WORDS.split())
+_NEGATIVE = _PLAIN | _DENYING_WORDS
 # What may stand between a negation and the denying word that it denies: "no longer allergic".
 _BETWEEN = frozenset(
     {"longer", "more", "really", "actually", "known", "been", "any", "anymore"}
@@ -93,6 +94,13 @@ class Denial:
     def is_shown_by_subject(self) -> bool:
         """Whether what follows the negative word does not tell what is denied."""
         return self.near_stems <= self.subject_stems | _GENERIC_VERBS
+
+
+def denies(text: str) -> bool:
+    """Tell whether a text has a word that denies: not, never, nobody, without."""
+    words = _WORD.findall(_STOPPED.sub("no longer", text.casefold().replace("\u2019", "'")))
+    is_denied = any(word in _PLAIN or word.startswith("n'") for word in words)
+    return is_denied or _UNSPACED.search(text) is not None
 
 
 def is_denying_answer(answer: str) -> bool:
