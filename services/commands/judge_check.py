@@ -1,7 +1,6 @@
 """Ask a judge the labelled questions that come with the product, and print how far it can be trusted."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,12 +11,11 @@ from rich.table import Table
 
 from shared.foundation import config, errors
 from shared.foundation.reply_schema import JsonSchema
-from shared.infra.language_model import LanguageModel
+from shared.infra.language_model import LanguageModel, open_judge_model, open_language_model
 from shared.platform.spend import usage
 from shared.verification import calibration, judge, trust
 from shared.verification.calibration import LabelledClaim
 from shared.verification.claim import Judgement
-from shared.verification.endpoint import open_judge_model
 from shared.verification.trust import Share, Trust
 
 console = Console(highlight=False)
@@ -34,10 +32,10 @@ def check(endpoint: str | None, model: str | None) -> int:
 
 
 async def _check(settings: config.Settings) -> int:
-    model = open_judge_model(settings)
+    model = open_judge_model(settings, open_language_model(settings))
     if model is None:
         raise errors.Invalid("endpoint", "must be given, or LOCI_JUDGE_BASE_URL, or LOCI_LLM_BASE_URL")
-    pairs = sorted(calibration.read(), key=_mixed)
+    pairs = calibration.read_mixed()
     started, interview = time.monotonic(), _Interview(model)
     try:
         console.print(f"{await model.name()} judges {len(pairs)} claims …")
@@ -49,11 +47,6 @@ async def _check(settings: config.Settings) -> int:
     seconds = time.monotonic() - started
     console.print(f"{interview.tokens} tokens, {seconds:.0f} s, directive {judge.directive_version()}")
     return _print_outcome(measured)
-
-
-def _mixed(pair: LabelledClaim) -> str:
-    """Return a sort key that mixes types and languages, the same in each run."""
-    return hashlib.sha256(pair.id.encode()).hexdigest()
 
 
 class _Interview:
