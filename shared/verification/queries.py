@@ -73,27 +73,28 @@ async def claim(
 
 async def renew(tx: FleetTransaction, lease_token: str, lease: float) -> bool:
     """Hold a lease for `lease` more seconds; tell whether it was still held."""
-    return await _update_leased(tx, lease_token, leased_until=func.now() + seconds(lease))
+    return await _update_leased(tx, lease_token, {"leased_until": func.now() + seconds(lease)})
 
 
 async def record(
-    tx: FleetTransaction, lease_token: str, answers: Mapping[str, str | None], model: str | None
+    tx: FleetTransaction,
+    lease_token: str,
+    answers: Mapping[str, str | None],
+    model: str | None,
+    *,
+    anew: bool,
 ) -> bool:
-    """Add answers by pair id, all of which `model` gave, and tell whether the lease was still held."""
-    all_answers = _COLUMNS.answers.concat(dict(answers))
-    return await _update_leased(tx, lease_token, answers=all_answers, answering_model=model)
+    """Add answers of `model` by pair id, or store them in place of all others if they are begun anew.
 
-
-async def begin_anew(
-    tx: FleetTransaction, lease_token: str, answers: Mapping[str, str | None], model: str
-) -> bool:
-    """Replace all answers by those of another model, and tell whether the lease was still held."""
-    return await _update_leased(tx, lease_token, answers=dict(answers), answering_model=model)
+    Tell whether the lease was still held.
+    """
+    new_answers = dict(answers) if anew else _COLUMNS.answers.concat(dict(answers))
+    return await _update_leased(tx, lease_token, {"answers": new_answers, "answering_model": model})
 
 
 async def finish(tx: FleetTransaction, lease_token: str, model: str, trust: Trust) -> bool:
     """Store what a measurement has shown, end its lease, and tell whether it was still held."""
-    return await _update_leased(tx, lease_token, **_outcome(model, trust))
+    return await _update_leased(tx, lease_token, _outcome(model, trust))
 
 
 async def store(tx: FleetTransaction, identity: JudgeIdentity, model: str, trust: Trust) -> None:
@@ -106,14 +107,13 @@ async def store(tx: FleetTransaction, identity: JudgeIdentity, model: str, trust
 
 async def release(tx: FleetTransaction, lease_token: str) -> None:
     """End a lease: another worker may go on at once."""
-    await _update_leased(tx, lease_token, **_ENDS_LEASE)
+    await _update_leased(tx, lease_token, _ENDS_LEASE)
 
 
 async def postpone(tx: FleetTransaction, lease_token: str, delay: float) -> None:
     """End a lease after a failure: nobody goes on within `delay` seconds."""
-    not_before = func.now() + seconds(delay)
-    failures = _COLUMNS.failures + 1
-    await _update_leased(tx, lease_token, not_before=not_before, failures=failures, **_ENDS_LEASE)
+    values = {"not_before": func.now() + seconds(delay), "failures": _COLUMNS.failures + 1}
+    await _update_leased(tx, lease_token, values | _ENDS_LEASE)
 
 
 async def withdraw(tx: FleetTransaction, identity: JudgeIdentity, calibrated_at: datetime) -> None:
@@ -179,9 +179,9 @@ def _is_due(interval: float) -> ColumnElement[bool]:
     return and_(_COLUMNS.not_before <= func.now(), or_(holds_nothing, is_outdated))
 
 
-async def _update_leased(tx: FleetTransaction, lease_token: str, **values: Any) -> bool:
+async def _update_leased(tx: FleetTransaction, lease_token: str, values: Mapping[str, Any]) -> bool:
     is_leased = _COLUMNS.lease_token == lease_token
-    result = await tx.execute(update(judge_calibration).where(is_leased).values(**values))
+    result = await tx.execute(update(judge_calibration).where(is_leased).values(dict(values)))
     return result.rowcount > 0
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shared.foundation.reply_schema import JsonSchema
+from shared.foundation.stages import CALIBRATE_TASK
 from shared.infra.language_model import LanguageModel
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
@@ -92,6 +93,7 @@ class TrustedJudge:
             judgements = [None] * len(claims)
             async with self._resources.postgres.across_tenants() as tx:
                 await queries.withdraw(tx, self._identity, self._measured.calibrated_at)
+            self._resources.publisher.send(CALIBRATE_TASK)
         await self._count(judgements)
         return judgements
 

@@ -86,13 +86,11 @@ async def _complete(
     )
     if isinstance(reservation, errors.OverBudget):
         raise reservation
-    try:
-        reply = await model_call.call(model, system, user, schema)
-    except (errors.Unavailable, errors.InvalidModelReply) as error:
+
+    async def settle_failed(error: errors.Unavailable | errors.InvalidModelReply) -> None:
         await _settle_failed_chat(resources, reservation, error, on_settled)
-        if (meaning := model_call.meaning_of(model, error)) is not error:
-            raise meaning from error
-        raise
+
+    reply = await model_call.call(model, system, user, schema, settle_failed)
     reported_usage = usage.parse_or_none(reply.usage)
     [cost] = await _settle_call(resources, [reservation], reported_usage)
     if on_settled is not None:
@@ -186,10 +184,9 @@ async def _settle_failed_call(
 
     The reservations of a call that was refused or not made are released; then there are no costs.
     """
-    if isinstance(error, errors.InvalidModelReply) and not error.rejected_by_endpoint:
-        return await _settle_call(resources, reservations, usage.parse_or_none(error.usage or {}))
-    if isinstance(error, errors.Unavailable) and error.may_have_run:
-        return await _settle_call(resources, reservations, None)
+    if model_call.was_made(error):
+        reported = error.usage if isinstance(error, errors.InvalidModelReply) else None
+        return await _settle_call(resources, reservations, usage.parse_or_none(reported or {}))
     for tenant, tenant_reservations in _by_tenant(reservations).items():
         await reserve.release(resources, tenant, tenant_reservations)
     return []
