@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from shared.foundation import config
 from shared.foundation.reply_schema import JsonSchema
 from shared.foundation.stages import CALIBRATE_TASK
 from shared.infra.language_model import LanguageModel
@@ -35,15 +36,19 @@ async def find_trusted_judge(resources: Resources) -> "TrustedJudge | None":
     if model is None:
         return None
     identity = identity_of(model)
-    max_age = _MAX_INTERVALS * interval_seconds(resources)
     async with resources.postgres.across_tenants() as tx:
-        measured = await queries.find_trusted(tx, identity, max_age)
+        measured = await queries.find_trusted(tx, identity, max_age_seconds(resources.settings))
     return None if measured is None else TrustedJudge(resources, model, identity, measured)
 
 
-def interval_seconds(resources: Resources) -> float:
+def interval_seconds(settings: config.Settings) -> float:
     """Return the seconds after which a judge is measured again."""
-    return resources.settings.judge_calibration_days * _DAY_SECONDS
+    return settings.judge_calibration_days * _DAY_SECONDS
+
+
+def max_age_seconds(settings: config.Settings) -> float:
+    """Return the seconds after which a judge is not trusted any more by what was measured."""
+    return _MAX_INTERVALS * interval_seconds(settings)
 
 
 class _OtherModelError(Exception):

@@ -41,7 +41,7 @@ async def calibrate_if_due(resources: Resources) -> int:
         return 0
     async with resources.postgres.across_tenants() as tx:
         measurement = await queries.claim(
-            tx, identity_of(model), interval_seconds(resources), settings.job_lease
+            tx, identity_of(model), interval_seconds(settings), settings.job_lease
         )
     if measurement is None:
         return 0

@@ -11,7 +11,7 @@ _KEPT_INTERVALS = 10
 
 async def wake_if_due(resources: Resources) -> bool:
     """Send the task that measures the judge if it is due and nobody does it; tell whether it was sent."""
-    interval = interval_seconds(resources)
+    interval = interval_seconds(resources.settings)
     async with resources.postgres.across_tenants() as tx:
         await queries.delete_unused(tx, _KEPT_INTERVALS * interval)
         if resources.judge_model is None or resources.settings.judge_calibration_tokens == 0:
