@@ -1,6 +1,6 @@
 """Every statement on calibrations of judges, and on what they have used.
 
-All have the clock of the database. Whoever measures a judge has a lease, and records only under its token, so
+The time of the database decides. Whoever measures a judge has a lease, and records only under its token, so
 that two workers never ask the same, and what a dead one was asking becomes due again by itself.
 """
 
