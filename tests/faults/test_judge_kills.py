@@ -19,8 +19,11 @@ async def test_the_judge_is_measured_to_the_end_and_no_saved_memory_waits_for_it
         hang = Hang()
         server.chat_replies.extend([server.chat_default, server.chat_default, hang])
         fleet = make_fleet(
-            **{"llm_base_url": server.url, "llm_model": "m", "judge_calibration_tokens": 1_000_000},
-            **{"llm_timeout": 12, "job_lease": 15},
+            llm_base_url=server.url,
+            llm_model="m",
+            judge_calibration_tokens=1_000_000,
+            llm_timeout=12,
+            job_lease=15,
         )
         fleet.serve()
         fleet.start("beat")
