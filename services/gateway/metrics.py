@@ -100,7 +100,7 @@ async def render(resources: Resources) -> bytes:
             counter_rows = await fleet_counters.read_all(tx)
             pauses = await model_pauses.list_all(tx)
             judge = resources.judge_model
-            report = judge and await judge_report.report_in(tx, resources.settings, judge)
+            report = await judge_report.report_in(tx, resources.settings, judge) if judge else None
     except errors.Unavailable:
         return gateway_text
     shared_registry = CollectorRegistry()

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -159,8 +160,13 @@ async def test_a_worker_that_stops_lets_another_go_on_at_once(
 
 
 async def test_two_workers_at_once_ask_each_claim_once(resources: Resources, server: JudgeServer) -> None:
-    counts = await asyncio.gather(*(calibrate_if_due(resources) for _ in range(4)))
-    assert sorted(counts) == [0, 0, 0, PAIRS]
+    hang = Hang()
+    server.chat_replies.append(hang)
+    workers = [asyncio.create_task(calibrate_if_due(resources)) for _ in range(2)]
+    await asyncio.to_thread(server.wait_for_calls, 1)
+    assert await calibrate_if_due(resources) == 0
+    hang.release.set()
+    assert sorted(await asyncio.gather(*workers)) == [0, PAIRS]
     assert set(Counter(asked_ids(server)).values()) == {1}
 
 
@@ -249,7 +255,7 @@ async def test_a_model_that_changed_is_not_trusted_until_it_is_measured(
     assert await calibrate_if_due(resources) == PAIRS
     assert not await is_trusted(resources)
     server.verdict_of = by_label
-    await set_row(resources, calibrated_at=func.now() - queries.seconds(8 * 86_400))
+    await set_row(resources, calibrated_at=func.now() - timedelta(days=8))
     assert await calibrate_if_due(resources) == PAIRS
     assert await is_trusted(resources)
 
@@ -267,9 +273,9 @@ async def test_the_sweep_wakes_a_worker_only_while_it_is_due(resources: Resource
     assert sent == [CALIBRATE_TASK]
     await calibrate_if_due(resources)
     assert not await wake_if_due(resources)
-    await set_row(resources, calibrated_at=func.now() - queries.seconds(6 * 86_400))
+    await set_row(resources, calibrated_at=func.now() - timedelta(days=6))
     assert not await wake_if_due(resources)
-    await set_row(resources, calibrated_at=func.now() - queries.seconds(8 * 86_400))
+    await set_row(resources, calibrated_at=func.now() - timedelta(days=8))
     assert await is_trusted(resources)  # until it is measured again, or that fails for another week
     assert await wake_if_due(resources)
     assert sent == [CALIBRATE_TASK] * 2
@@ -355,15 +361,15 @@ async def test_judges_that_are_configured_no_more_are_forgotten(resources: Resou
     await set_row(resources, endpoint="another")
     await set_row(
         resources,
-        not_before=func.now() - queries.seconds(69 * 86_400),
-        calibrated_at=func.now() - queries.seconds(69 * 86_400),
+        not_before=func.now() - timedelta(days=69),
+        calibrated_at=func.now() - timedelta(days=69),
     )
     await wake_if_due(resources)
     assert (await row_of(resources)).endpoint == "another"
     await set_row(
         resources,
-        not_before=func.now() - queries.seconds(71 * 86_400),
-        calibrated_at=func.now() - queries.seconds(71 * 86_400),
+        not_before=func.now() - timedelta(days=71),
+        calibrated_at=func.now() - timedelta(days=71),
     )
     await wake_if_due(resources)
     async with resources.postgres.across_tenants() as tx:

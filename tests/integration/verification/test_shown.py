@@ -7,6 +7,7 @@ import pytest
 
 from services.commands import doctor_judge, judge_check
 from shared.foundation import config
+from shared.foundation.stages import ReasonCode
 from shared.jobs import model_pauses
 from shared.platform.resources import Resources, open_resources
 from shared.platform.spend.charge import Payer
@@ -96,7 +97,7 @@ async def test_a_model_that_a_stage_waits_for_is_paused(gateway: Gateway) -> Non
     assert resources.language_model is not None
     async with resources.postgres.across_tenants() as tx:
         identity = resources.language_model.identity
-        await model_pauses.begin(tx, "enrichment", identity, model_pauses.ReasonCode.KEY_REFUSED, 60)
+        await model_pauses.begin(tx, "enrichment", identity, ReasonCode.KEY_REFUSED, 60)
     language, judge, _ = (await gateway.client.get("/v1/models")).json()["models"]
     assert (language["state"], judge["state"]) == ("paused", "measuring")
 
