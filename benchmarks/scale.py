@@ -75,6 +75,7 @@ def main(
             "llm_model": "slow",
             "llm_concurrency": concurrency,
             "dream_enabled": False,
+            "judge_calibration_tokens": 0,
         }
         with local_stack.running(commands=_without_enrichment(), **values) as running:
             run = Run(running, model, concurrency, seconds)

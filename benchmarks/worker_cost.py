@@ -43,7 +43,12 @@ def main(
     print(machine.describe())
     trees = {"before": before.resolve(), "now": _TREE} if before else {"now": _TREE}
     with ModelServer(chat_default=Reply(_kept)) as model:
-        values: dict[str, Any] = {"llm_base_url": model.url, "llm_model": "fast", "dream_enabled": False}
+        values: dict[str, Any] = {
+            "llm_base_url": model.url,
+            "llm_model": "fast",
+            "dream_enabled": False,
+            "judge_calibration_tokens": 0,
+        }
         commands = replace(programs.LOCI, background=(programs.loci("beat", "beat"),))
         with local_stack.running(model.url, commands, **values) as stack:
             figures: dict[tuple[str, str], list[float]] = {(way, name): [] for way in _WAYS for name in trees}

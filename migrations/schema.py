@@ -28,7 +28,8 @@ import shared.platform.auth.table
 import shared.platform.directives.table
 import shared.platform.idempotency.table
 import shared.platform.spend.table
-import shared.search.index.table  # noqa: F401
+import shared.search.index.table
+import shared.verification.table  # noqa: F401
 from shared.infra.postgres import metadata
 
 __all__ = ["metadata"]

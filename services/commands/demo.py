@@ -47,6 +47,7 @@ def play(path: Path | None) -> None:
             recall_past_turns=3,
             llm_base_url=model_url,
             llm_model="scripted",
+            judge_calibration_tokens=0,  # a script knows no verdicts
         )
         with Stack(settings, say=lambda _: None).running() as running:
             console.print(f"Running at {running.url}.\n")

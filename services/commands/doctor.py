@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from migrations.earlier_versions import refuse_earlier_schema
+from services.commands import doctor_judge
 from services.commands.resources import with_resources
 from shared.foundation import errors, unknown_settings
 from shared.infra import redis as redis_client
@@ -16,6 +17,7 @@ from shared.jobs import status
 from shared.platform.resources import Resources
 from shared.platform.spend import price_lists
 from shared.search.index import generations
+from shared.verification.judge_report import read_judge_report
 
 _TIMEOUT_SECONDS = 10.0
 
@@ -46,6 +48,7 @@ async def _run_checks(resources: Resources) -> int:
         Console().print(unknown_settings.describe(variable, nearest))
     if outcome_by_part["postgres"][0]:
         await _print_index(resources)
+        doctor_judge.print_report(await read_judge_report(resources))
     return 0 if all(is_ok for is_ok, _ in outcomes) else 1
 
 

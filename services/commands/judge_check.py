@@ -1,7 +1,6 @@
 """Ask a judge the labelled questions that come with the product, and print how far it can be trusted."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,12 +11,13 @@ from rich.table import Table
 
 from shared.foundation import config, errors
 from shared.foundation.reply_schema import JsonSchema
-from shared.infra.language_model import LanguageModel
+from shared.infra.language_model import LanguageModel, open_judge_model, open_language_model
+from shared.infra.postgres import Postgres
 from shared.platform.spend import usage
-from shared.verification import calibration, judge, trust
+from shared.verification import calibration, judge, queries, trust
 from shared.verification.calibration import LabelledClaim
 from shared.verification.claim import Judgement
-from shared.verification.endpoint import open_judge_model
+from shared.verification.judge_identity import identity_of
 from shared.verification.trust import Share, Trust
 
 console = Console(highlight=False)
@@ -29,15 +29,15 @@ def check(endpoint: str | None, model: str | None) -> int:
     Raises errors.Unavailable if the endpoint stops answering, and errors.Invalid if none is configured.
     """
     changes = {"judge_base_url": endpoint, "judge_model": model}
-    settings = config.load(**{name: text for name, text in changes.items() if text is not None})
-    return asyncio.run(_check(settings))
+    given = {name: text for name, text in changes.items() if text is not None}
+    return asyncio.run(_check(config.load(**given), is_configured_judge=not given))
 
 
-async def _check(settings: config.Settings) -> int:
-    model = open_judge_model(settings)
+async def _check(settings: config.Settings, *, is_configured_judge: bool) -> int:
+    model = open_judge_model(settings, open_language_model(settings))
     if model is None:
         raise errors.Invalid("endpoint", "must be given, or LOCI_JUDGE_BASE_URL, or LOCI_LLM_BASE_URL")
-    pairs = sorted(calibration.read(), key=_mixed)
+    pairs = calibration.read_mixed()
     started, interview = time.monotonic(), _Interview(model)
     try:
         console.print(f"{await model.name()} judges {len(pairs)} claims …")
@@ -48,12 +48,28 @@ async def _check(settings: config.Settings) -> int:
     _print(measured)
     seconds = time.monotonic() - started
     console.print(f"{interview.tokens} tokens, {seconds:.0f} s, directive {judge.directive_version()}")
+    if is_configured_judge:
+        await _store(settings, model, interview, measured)
     return _print_outcome(measured)
 
 
-def _mixed(pair: LabelledClaim) -> str:
-    """Return a sort key that mixes types and languages, the same in each run."""
-    return hashlib.sha256(pair.id.encode()).hexdigest()
+async def _store(
+    settings: config.Settings, model: LanguageModel, interview: "_Interview", measured: Trust
+) -> None:
+    """Store what was measured of the judge that workers ask, if there is a database."""
+    if settings.postgres_url is None:
+        return
+    postgres = Postgres(settings)
+    try:
+        async with postgres.across_tenants() as tx:
+            name = interview.model_name or await model.name()
+            await queries.store(tx, identity_of(model), name, measured)
+            await queries.book(tx, interview.tokens)
+        console.print("stored: workers go by this from now on")
+    except errors.Unavailable as error:
+        console.print(f"not stored: {error}")
+    finally:
+        await postgres.close()
 
 
 class _Interview:
@@ -62,6 +78,7 @@ class _Interview:
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
         self.tokens = 0
+        self.model_name: str | None = None
 
     async def ask_all(self, pairs: Sequence[LabelledClaim]) -> list[Judgement | None]:
         """Return the judgement of each pair: None where the model gave no clear one."""
@@ -76,6 +93,9 @@ class _Interview:
 
     async def _complete(self, system: str, user: str, schema: JsonSchema) -> str:
         reply = await self._model.complete(system, user, schema)
+        if self.model_name not in {None, reply.model}:
+            raise errors.Unavailable("judge", f"{self.model_name} became {reply.model} in the middle")
+        self.model_name = reply.model
         with suppress(errors.Invalid):  # of a shape that nobody knows: then its tokens are not counted
             self.tokens += usage.parse_usage(reply.usage).total
         return reply.text

@@ -16,6 +16,8 @@ from shared.foundation import stages
 from shared.jobs import counters as fleet_counters
 from shared.jobs.model_pauses import Pause
 from shared.platform.spend import budget_queries
+from shared.verification.judge_report import JudgeReport
+from shared.verification.stored_calibration import CalibrationState
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ FLEET_COUNTERS: Mapping[str, CounterSpec] = {
     "dream_cost_usd": CounterSpec("Cost of dreams in USD, by pass."),
     "spend_tokens": CounterSpec("Tokens that models used.", ("type", "purpose", "model")),
     "spend_cost_usd": CounterSpec("Cost of models in USD.", ("purpose", "model")),
+    "judge_verdicts": CounterSpec("Verdicts of the judge, `none` where it gave no clear one.", ("verdict",)),
     "budget_refusals": CounterSpec("Model calls that a budget refused.", ("purpose",)),
     # The label is a random id of the budget, so that readers of metrics don't learn the tenants' names.
     budget_queries.USED_RATIO_METRIC: CounterSpec(
@@ -81,6 +84,15 @@ def pause_metrics(pauses: Iterable[Pause]) -> Metric:
     family = GaugeMetricFamily("loci_stage_paused", help_text, labels=["stage", "reason_code"])
     for stage, reason_code in sorted({(pause.stage, pause.reason_code) for pause in pauses}):
         family.add_metric([stage, reason_code], 1)
+    return family
+
+
+def judge_metric(report: JudgeReport | None) -> Metric:
+    """Return whether the judge is trusted, 1 or 0; without a judge there is no sample."""
+    help_text = "Whether verdicts of the judge decide what is stored."
+    family = GaugeMetricFamily("loci_judge_trusted", help_text, labels=[])
+    if report is not None:
+        family.add_metric([], float(report.state is CalibrationState.TRUSTED))
     return family
 
 

@@ -27,6 +27,7 @@ from shared.foundation import errors
 from shared.jobs import backlog, model_pauses
 from shared.jobs import counters as fleet_counters
 from shared.platform.resources import Resources
+from shared.verification import judge_report
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -98,12 +99,15 @@ async def render(resources: Resources) -> bytes:
             stage_rows = await backlog.backlog_by_stage(tx)
             counter_rows = await fleet_counters.read_all(tx)
             pauses = await model_pauses.list_all(tx)
+            judge = resources.judge_model
+            report = await judge_report.report_in(tx, resources.settings, judge) if judge else None
     except errors.Unavailable:
         return gateway_text
     shared_registry = CollectorRegistry()
     families = [
         *fleet_metrics.stage_metrics(stage_rows),
         fleet_metrics.pause_metrics(pauses),
+        fleet_metrics.judge_metric(report),
         *fleet_metrics.counter_metrics(counter_rows, resources.settings.budget_alert),
     ]
     shared_registry.register(_FixedCollector(families))

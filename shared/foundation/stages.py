@@ -156,6 +156,8 @@ STAGES = {
 # Tasks that belong to no stage: Celery beat sends them at fixed intervals.
 DISPATCH_TASK = "sweep.dispatch_due_jobs"
 SWEEP_TASK = "sweep.sweep_once"
+# The sweep sends it while the judge is to be measured, which the table of calibrations says.
+CALIBRATE_TASK = "enrichment.calibrate_judge"
 
 
 def queue_of(task: str) -> str:

@@ -51,6 +51,16 @@ class Embedder:
         return await self._name.find()
 
     @property
+    def host(self) -> str:
+        """The host and port of the endpoint, without credentials."""
+        return self._endpoint.host
+
+    @property
+    def model(self) -> str:
+        """The name of the model, as far as it is known without asking the endpoint."""
+        return self._name.last_known
+
+    @property
     def known_name(self) -> str | None:
         """The name of the model if it is known without asking the endpoint."""
         return self._name.known

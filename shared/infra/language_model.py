@@ -14,14 +14,19 @@ log = structlog.get_logger()
 _CUT_OFF_REASONS = {"length", "max_tokens", "max_output_tokens", "model_length", "content_filter"}
 # The longest words of tokenizers are runs of blanks and rules; a reply of such tokens alone says nothing.
 _MAX_CHARACTERS_PER_TOKEN = 32
+_MAX_NAME = 256
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """The text of a reply and the usage object that the endpoint reported for it."""
+    """The text of a reply, and what the endpoint reported for it: usage, and the model that answered.
+
+    The model is the one that was asked for if the endpoint names none.
+    """
 
     text: str
     usage: dict[str, Any]
+    model: str
 
 
 class LanguageModel:
@@ -32,8 +37,19 @@ class LanguageModel:
         self._name = ModelName(endpoint, settings.llm_model)
         self._settings = settings
         self.max_tokens = settings.llm_max_tokens
+        self.timeout = settings.llm_timeout
         self.identity = self._name.identity
         self._refuses_schemas = False
+
+    @property
+    def host(self) -> str:
+        """The host and port of the endpoint, without credentials."""
+        return self._endpoint.host
+
+    @property
+    def address_digest(self) -> str:
+        """A digest of the endpoint's host and path: the same whatever credentials or query are set."""
+        return self._endpoint.address_digest
 
     @property
     def model(self) -> str:
@@ -90,7 +106,7 @@ class LanguageModel:
         except errors.ModelRefused as refusal:
             self._name.note_refusal(refusal)
             raise
-        return _parse_reply(response, self.max_tokens)
+        return _parse_reply(response, self.max_tokens, body["model"])
 
     async def close(self) -> None:
         """Close the connections."""
@@ -101,7 +117,7 @@ def _response_format(schema: JsonSchema) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
-def _parse_reply(response: dict[str, Any], max_tokens: int) -> ModelReply:
+def _parse_reply(response: dict[str, Any], max_tokens: int, model: str) -> ModelReply:
     usage = usage_of(response)
     try:
         choice = response["choices"][0]
@@ -118,7 +134,13 @@ def _parse_reply(response: dict[str, Any], max_tokens: int) -> ModelReply:
     if len(text) > max_tokens * _MAX_CHARACTERS_PER_TOKEN:
         # It would be parsed for minutes, while other work of the process waits.
         raise errors.InvalidModelReply("the reply is longer than its tokens can be", usage=usage)
-    return ModelReply(text, usage)
+    return ModelReply(text, usage, _reported_model(response, model))
+
+
+def _reported_model(response: dict[str, Any], default: str) -> str:
+    """Return the model that a response names, or `default` if it names none that can be stored."""
+    name = response.get("model")
+    return name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _MAX_NAME else default
 
 
 def _is_cut_off(finish_reason: object, usage: dict[str, Any], max_tokens: int) -> bool:
@@ -141,6 +163,19 @@ def open_language_model(settings: config.Settings) -> LanguageModel | None:
         "language model", settings.llm_base_url, settings.llm_api_key, settings.llm_timeout
     )
     return LanguageModel(endpoint, settings)
+
+
+def open_judge_model(settings: config.Settings, language_model: LanguageModel | None) -> LanguageModel | None:
+    """Return the model that is asked for verdicts: one of its own, or the language model itself.
+
+    It has its own if a setting names another endpoint or another model. None if nothing is configured.
+    """
+    if settings.judge_base_url is None and settings.judge_model is None:
+        return language_model
+    changes: dict[str, Any] = {"llm_timeout": settings.judge_timeout, "llm_model": settings.judge_model}
+    if settings.judge_base_url is not None:
+        changes |= {"llm_base_url": settings.judge_base_url, "llm_api_key": settings.judge_api_key}
+    return open_language_model(settings.model_copy(update=changes))
 
 
 def is_configured(settings: config.Settings) -> bool:

@@ -7,6 +7,7 @@ response is limited.
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ _NEVER_SENT = (
 )
 _NO_OBJECT = "its response is not a JSON object"
 _MAX_CONNECTIONS = 64
+_AFTER_PATH = re.compile("[?#]")
 # Idle connections are closed earlier than by most servers (after 5 s), or a call may hit one that is closing.
 _IDLE_SECONDS = 4
 
@@ -64,6 +66,22 @@ class ModelEndpoint:
         self._timeout = timeout
         self._answered_at: float | None = None
         self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def host(self) -> str:
+        """The host and port of the address, without credentials."""
+        return self._authority_and_path[0]
+
+    @property
+    def address_digest(self) -> str:
+        """A digest of the host and path. A path may be a secret, so it is not kept in plain words."""
+        return _digest("/".join(self._authority_and_path))
+
+    @property
+    def _authority_and_path(self) -> tuple[str, str]:
+        address = _AFTER_PATH.split(self._base_url.partition("//")[2], maxsplit=1)[0]
+        authority, _, path = address.partition("/")
+        return authority.rpartition("@")[2], path
 
     def identity(self, model: str) -> ModelIdentity:
         """Return the identity of a model of this endpoint."""

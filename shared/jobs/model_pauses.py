@@ -96,6 +96,12 @@ async def is_any_disproved(tx: FleetTransaction, stage: str, identity: ModelIden
     return row is not None and row["is_disproved"]
 
 
+async def has_pause(tx: FleetTransaction, identity: ModelIdentity) -> bool:
+    """Tell whether any stage waits for this model."""
+    of_model = (model_pause.c.endpoint == identity.endpoint, model_pause.c.model == identity.model)
+    return bool(await tx.scalar(select(exists().where(*of_model))))
+
+
 async def list_all(tx: Connection) -> list[Pause]:
     """Return all pauses, the longest first."""
     rows = await tx.execute(select(model_pause).order_by(model_pause.c.since, model_pause.c.stage))

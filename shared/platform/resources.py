@@ -13,7 +13,7 @@ from shared.foundation import config
 from shared.infra.broker import TaskPublisher
 from shared.infra.cross_encoder import CrossEncoder, open_cross_encoder
 from shared.infra.embedder import Embedder, open_embedder
-from shared.infra.language_model import LanguageModel, open_language_model
+from shared.infra.language_model import LanguageModel, open_judge_model, open_language_model
 from shared.infra.object_storage import ObjectStorage, open_object_storage
 from shared.infra.postgres import Postgres
 from shared.infra.qdrant import Qdrant
@@ -34,6 +34,7 @@ class Resources:
     qdrant: Qdrant
     embedder: Embedder | None
     language_model: LanguageModel | None
+    judge_model: LanguageModel | None
     cross_encoder: CrossEncoder | None
     object_storage: ObjectStorage | None
     publisher: TaskPublisher
@@ -56,8 +57,10 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
         qdrant = Qdrant(settings)
         closing.push_async_callback(qdrant.close)
         embedder, model = open_embedder(settings), open_language_model(settings)
+        judge_model = open_judge_model(settings, model)
+        own_judge_model = None if judge_model is model else judge_model
         cross_encoder = open_cross_encoder(settings)
-        for client in (embedder, model, cross_encoder):
+        for client in (embedder, model, own_judge_model, cross_encoder):
             if client is not None:
                 closing.push_async_callback(client.close)
         publisher = TaskPublisher(settings)
@@ -77,6 +80,7 @@ async def open_resources(settings: config.Settings) -> AsyncIterator[Resources]:
             qdrant=qdrant,
             embedder=embedder,
             language_model=model,
+            judge_model=judge_model,
             cross_encoder=cross_encoder,
             object_storage=open_object_storage(settings),
             publisher=publisher,

@@ -1,5 +1,6 @@
 """The labelled pairs that come with the product: what a judge must know before its verdicts count."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,11 @@ def read() -> tuple[LabelledClaim, ...]:
     """Return all pairs."""
     text = files("shared.verification").joinpath("calibration.jsonl").read_text(encoding="utf-8")
     return tuple(_parse(line) for line in text.splitlines())
+
+
+def read_mixed() -> list[LabelledClaim]:
+    """Return all pairs with types and languages mixed, in the same order in each run."""
+    return sorted(read(), key=lambda pair: hashlib.sha256(pair.id.encode()).hexdigest())
 
 
 def _parse(line: str) -> LabelledClaim:

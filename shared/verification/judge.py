@@ -54,13 +54,24 @@ async def ask(complete: Complete, claims: Sequence[Claim]) -> list[Judgement | N
 
 async def _ask_at_once(complete: Complete, claims: Sequence[Claim]) -> list[Judgement | None]:
     try:
-        return parse_reply(await complete(directive(), prompt(claims), REPLY), claims)
+        return await ask_once(complete, claims)
     except errors.CutOffReply:
         middle = len(claims) // 2
         if middle == 0:
             return [None]
         halves = (claims[:middle], claims[middle:])
         return [judgement for half in halves for judgement in await _ask_at_once(complete, half)]
+
+
+async def ask_once(complete: Complete, claims: Sequence[Claim]) -> list[Judgement | None]:
+    """Return what a model says of at most `MAX_CLAIMS` claims, as `ask` does, but with a single call.
+
+    Raises errors.CutOffReply if the reply ends before it is complete.
+    """
+    try:
+        return parse_reply(await complete(directive(), prompt(claims), REPLY), claims)
+    except errors.CutOffReply:
+        raise
     except errors.InvalidModelReply:
         return [None] * len(claims)
 

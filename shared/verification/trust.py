@@ -1,8 +1,9 @@
 """Measure how far a judge can be trusted: its verdicts on the labelled pairs against their labels."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from shared.verification.calibration import LabelledClaim
 from shared.verification.claim import Judgement, Verdict
@@ -23,6 +24,10 @@ class Share:
 
     right: int
     count: int
+
+    def to_json(self) -> dict[str, int]:
+        """Return both numbers as JSON."""
+        return {"right": self.right, "count": self.count}
 
     @property
     def value(self) -> float:
@@ -55,6 +60,24 @@ class Trust:
             for what, share, limit in limits
             if share.value < limit
         ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the shares as JSON, as `from_json` reads them."""
+        return {
+            "precision": self.precision.to_json(),
+            "recall": self.recall.to_json(),
+            "by_type": {name: share.to_json() for name, share in self.by_type.items()},
+            "by_language": {name: share.to_json() for name, share in self.by_language.items()},
+        }
+
+    @classmethod
+    def from_json(cls, figures: Mapping[str, Any]) -> "Trust":
+        """Read the shares from JSON."""
+        by_type, by_language = (
+            {name: Share(**share) for name, share in figures[group].items()}
+            for group in ("by_type", "by_language")
+        )
+        return cls(Share(**figures["precision"]), Share(**figures["recall"]), by_type, by_language)
 
     @property
     def is_trusted(self) -> bool:

@@ -18,7 +18,10 @@ from tests.state import StateInspector
 
 OWNER, OTHER, ROLE = "owner", "other", "loci_app"
 # Tables without a tenant, because they have no content.
-WITHOUT_TENANT = {"alembic_version", "fleet_counter", "index_generation", "model_pause", "periodic_run"}
+WITHOUT_TENANT = {
+    *("alembic_version", "fleet_counter", "index_generation", "model_pause", "periodic_run"),
+    *("judge_calibration", "judge_calibration_spend"),
+}
 Described = list[tuple[Any, ...]]
 
 

@@ -130,7 +130,8 @@ def make_fleet(
 
     def make(**changes: Any) -> Fleet:
         folder, addresses = tmp_path_factory.mktemp("fleet"), environment.addresses()
-        fleet = Fleet(process_pool, folder, addresses, **changes)
+        # Or the models of tests would be asked the labelled questions, too.
+        fleet = Fleet(process_pool, folder, addresses, **{"judge_calibration_tokens": 0, **changes})
         fleets[fleet] = addresses
         return fleet
 

@@ -251,4 +251,5 @@ ROUTES: dict[str, RecordRoute] = {
     "PUT /v1/budgets/{scope}": _writes(SET_BUDGET, status=200, body=_LIMIT),
     "DELETE /v1/budgets/{scope}": _writes(SET_BUDGET, status=200, made={"scope": "agent/unused"}),
     "GET /v1/status": _reads(TENANT, status=200),
+    "GET /v1/models": _reads(TENANT, status=200),
 }

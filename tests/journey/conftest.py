@@ -61,6 +61,7 @@ def stack_with_models(
         "recall_past_turns": 5,
         "llm_base_url": model.url,
         "llm_model": "rewriter",
+        "judge_calibration_tokens": 0,  # or it would be asked the labelled questions, too
         "embedding_base_url": model.url,
         "embedding_model": "words",
     }

@@ -14,13 +14,15 @@ Usage = Mapping[str, Any] | None | Literal["counted"]
 class Reply:
     """Respond with `text`, or with what a function returns for the call.
 
-    `usage` is counted in words, or is the usage object to send, or is left out (None).
+    `usage` is counted in words, or is the usage object to send, or is left out (None). `model` is the name
+    that the reply reports; without one, that of the request.
     """
 
     text: Text = "ok"
     finish_reason: str = "stop"
     usage: Usage = "counted"
     cached_tokens: int = 0
+    model: str | None = None
 
     def play(self, call: Call, wire: Wire) -> None:
         """Send the completion."""
@@ -30,7 +32,8 @@ class Reply:
         """Return the response body."""
         text = _text_for(self.text, call)
         message = {"role": "assistant", "content": text, "refusal": None}
-        return _completion(call, message, self.finish_reason, self._usage(call, text))
+        response = _completion(call, message, self.finish_reason, self._usage(call, text))
+        return response if self.model is None else response | {"model": self.model}
 
     def _usage(self, call: Call, text: str) -> Mapping[str, Any] | None:
         if self.usage != "counted":

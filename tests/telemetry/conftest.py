@@ -31,6 +31,7 @@ def verbose_stack(collector: Collector, model: ModelServer) -> Iterator[ProcessS
     settings: dict[str, Any] = {
         "llm_base_url": model.url,
         "llm_model": "rewriter",
+        "judge_calibration_tokens": 0,  # or it would be asked the labelled questions, too
         "embedding_base_url": model.url,
         "embedding_model": "words",
         "otlp_endpoint": collector.url,

@@ -9,6 +9,7 @@ from typing import Any
 
 from shared.foundation.stages import DreamPass
 from workers.app import app, run_on_loop
+from workers.enrichment import calibrate_judge as judge_calibration
 from workers.enrichment import due_mining, enrich, promote
 from workers.enrichment import mine_facts as mine_facts_pass
 from workers.passes import dispatch, run_pass
@@ -30,6 +31,12 @@ def promote_pending(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: 
 def start_due_mining(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Start runs that mine facts over the scopes that are due."""
     return dict(run_on_loop(due_mining.start_due_mining).to_result())
+
+
+@app.task(name="enrichment.calibrate_judge")
+def calibrate_judge() -> int:
+    """Measure how far the judge can be trusted, if it is due."""
+    return int(run_on_loop(judge_calibration.calibrate_if_due))
 
 
 @app.task(name="enrichment.dispatch_next_passes")

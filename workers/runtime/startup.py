@@ -22,6 +22,9 @@ def require_usable(settings: Settings) -> None:
     if settings.llm_base_url is not None:
         _require_shorter(settings, "llm_timeout", "job_lease")
         _require_shorter(settings, "llm_timeout", "dream_lease")
+    if settings.judge_base_url is not None or settings.judge_model is not None:
+        _require_shorter(settings, "judge_timeout", "job_lease")
+        _require_shorter(settings, "judge_timeout", "dream_lease")
     if settings.embedding_base_url is not None:
         _require_shorter(settings, "embedding_timeout", "job_lease")
 

@@ -16,7 +16,15 @@ from shared.memory.playbooks import settle
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from shared.platform.spend import budget_admin, reserve
-from workers.sweep import floors, index_drift, jobs, missing_summaries, oversized, retention
+from workers.sweep import (
+    floors,
+    index_drift,
+    jobs,
+    judge_calibration,
+    missing_summaries,
+    oversized,
+    retention,
+)
 
 log = structlog.get_logger()
 
@@ -108,6 +116,11 @@ async def _end_stale_pauses(resources: Resources, _: Counts) -> None:
         await model_pauses.delete_stale(tx, 10 * resources.settings.model_probe_interval)
 
 
+async def _wake_for_judge(resources: Resources, _: Counts) -> None:
+    """Let a worker measure the judge, if that is due, and forget judges that are no longer configured."""
+    await judge_calibration.wake_if_due(resources)
+
+
 async def _settle_spend(resources: Resources, counts: Counts) -> None:
     """Settle the reservations of dead workers, which block money, and roll over budgets without charges."""
     async with resources.postgres.across_tenants() as tx:
@@ -181,6 +194,7 @@ _STEPS: tuple[Step, ...] = (
     _ensure_generations,
     _fail_exhausted_jobs,
     _end_stale_pauses,
+    _wake_for_judge,
     _settle_spend,
     _apply_retention,
     _delete_expired_working_points,

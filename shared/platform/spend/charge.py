@@ -36,6 +36,7 @@ class Purpose(StrEnum):
     PROMOTION = "promotion"
     EMBEDDING = "embedding"
     SUMMARY = "summary"
+    JUDGE = "judge"  # verdicts on what is proposed to be stored
     SESSION = "session"  # calls that agents made and reported themselves
 
 

@@ -6,29 +6,24 @@ reply. Workers that run in parallel therefore never overrun a budget. In return,
 limit may be refused although its actual cost would have fitted.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-from shared.foundation import errors, prompt_size
+from shared.foundation import errors
 from shared.foundation.reply_schema import JsonSchema
-from shared.foundation.stages import DreamPass, ReasonCode
+from shared.foundation.stages import DreamPass
 from shared.infra.embedder import Embedder, Vector
 from shared.infra.language_model import LanguageModel
 from shared.jobs import model_guard
 from shared.platform.resources import Resources
-from shared.platform.spend import reserve, usage
+from shared.platform.spend import model_call, reserve, usage
 from shared.platform.spend.charge import Payer, Purpose
 from shared.platform.spend.reserve import CallRequest, Reservation
 from shared.platform.spend.usage import Usage
 
-# Tokens of the roles and separators of two messages, and of the beginning of the reply.
-_CHAT_FORMAT_TOKENS = 64
 # Tokens that an embedding model adds to a text.
 _EMBEDDING_FORMAT_TOKENS = 8
-_RECENT_SECONDS = 600
 DREAM = "dream"
 """The stage that pauses when the model of a dream pass refuses every request."""
 PaidText = tuple[Payer, str]
@@ -37,11 +32,15 @@ OnSettled = Callable[[Usage, Decimal | None], None]
 
 @dataclass(frozen=True, slots=True)
 class MeteredReply:
-    """A model's reply, its usage, and its cost in USD: None where the model has no price."""
+    """A model's reply, its usage, its cost in USD (None where the model has no price), and who answered.
+
+    `model` is the name that the endpoint reported, or else that of the model that was asked.
+    """
 
     text: str
     usage: Usage
     cost: Decimal | None
+    model: str
 
 
 async def complete(
@@ -53,7 +52,7 @@ async def complete(
     schema: JsonSchema | None = None,
     on_settled: OnSettled | None = None,
 ) -> MeteredReply:
-    """Call the chat model within the timeout of the settings, and book the cost.
+    """Call a chat model within its timeout, and book the cost.
 
     `schema` is the shape of the reply, for endpoints that take one. `on_settled` gets what was booked,
     also for a call that failed after it was made. A prompt over the model's number of tokens is not sent:
@@ -61,10 +60,7 @@ async def complete(
     Raise errors.OverBudget before the call, and errors.Unavailable or errors.InvalidModelReply as the
     model's client does.
     """
-    prompt_tokens = prompt_size.tokens_of(system) + prompt_size.tokens_of(user)
-    if prompt_tokens > model.max_prompt_tokens:
-        message = f"a prompt of about {prompt_tokens} tokens, where {model.max_prompt_tokens} are allowed"
-        raise errors.PromptTooLong(message, rejected_by_endpoint=True)
+    model_call.check_prompt(model, system, user)
     stage = _stage_of(payer)
     async with model_guard.guard(resources.postgres, resources.settings, stage, model.identity):
         return await _complete(resources, model, payer, system, user, schema, on_settled)
@@ -84,46 +80,22 @@ async def _complete(
     schema: JsonSchema | None,
     on_settled: OnSettled | None,
 ) -> MeteredReply:
-    bound = Usage(_byte_count(system) + _byte_count(user) + _CHAT_FORMAT_TOKENS, model.max_tokens)
+    bound = model_call.usage_bound(model, system, user)
     [reservation] = await reserve.reserve(
         resources, payer.tenant, [CallRequest(payer, await model.name(), bound)]
     )
     if isinstance(reservation, errors.OverBudget):
         raise reservation
-    try:
-        async with asyncio.timeout(resources.settings.llm_timeout):
-            reply = await model.complete(system, user, schema)
-    except TimeoutError:
-        unavailable = errors.Unavailable("language model", "no answer in time", may_have_run=True)
-        # Others were answered while this request waited, so the request itself may be to blame.
-        unavailable.uses_attempt = model.answered_within(resources.settings.llm_timeout)
-        await _settle_failed_chat(resources, reservation, unavailable, on_settled)
-        raise unavailable from None
-    except (errors.Unavailable, errors.InvalidModelReply) as error:
+
+    async def settle_failed(error: errors.Unavailable | errors.InvalidModelReply) -> None:
         await _settle_failed_chat(resources, reservation, error, on_settled)
-        if (meaning := _meaning_of(model, error)) is not error:
-            raise meaning from error
-        raise
-    reported_usage = _parse_usage(reply.usage)
+
+    reply = await model_call.call(model, system, user, schema, settle_failed)
+    reported_usage = usage.parse_or_none(reply.usage)
     [cost] = await _settle_call(resources, [reservation], reported_usage)
     if on_settled is not None:
         on_settled(reported_usage or bound, cost)
-    return MeteredReply(reply.text, reported_usage or bound, cost)
-
-
-def _meaning_of(model: LanguageModel, error: errors.LociError) -> errors.LociError:
-    """Return what a failure means, if the endpoint has refused the request or no model has answered it.
-
-    If nothing else was answered lately, nobody can tell that this request is to blame, so all of them wait.
-    """
-    is_refused = isinstance(error, errors.InvalidModelReply) and error.rejected_by_endpoint
-    if isinstance(error, errors.CutOffReply) or not (is_refused or isinstance(error, errors.NotAModelReply)):
-        return error
-    if not model.answered_within(_RECENT_SECONDS):
-        return errors.ModelRefused("language model", str(error), ReasonCode.REQUEST_REFUSED)
-    if isinstance(error, errors.NotAModelReply):
-        error.uses_attempt = True
-    return error
+    return MeteredReply(reply.text, reported_usage or bound, cost, reply.model)
 
 
 async def _settle_failed_chat(
@@ -135,11 +107,7 @@ async def _settle_failed_chat(
     costs = await _settle_failed_call(resources, [reservation], error)
     if costs and on_settled is not None:
         reported = error.usage if isinstance(error, errors.InvalidModelReply) else None
-        on_settled(_parse_usage(reported or {}) or reservation.bound, costs[0])
-
-
-def _byte_count(text: str) -> int:
-    return len(text.encode())
+        on_settled(usage.parse_or_none(reported or {}) or reservation.bound, costs[0])
 
 
 async def embed(
@@ -170,7 +138,7 @@ def _bounds_by_payer(embedder: Embedder, texts: Sequence[PaidText]) -> dict[Paye
     """Return the most tokens that each payer's texts can have together."""
     bounds: dict[Payer, int] = {}
     for payer, text in texts:
-        text_bound = _byte_count(text[: embedder.max_chars]) + _EMBEDDING_FORMAT_TOKENS
+        text_bound = len(text[: embedder.max_chars].encode()) + _EMBEDDING_FORMAT_TOKENS
         bounds[payer] = bounds.get(payer, 0) + text_bound
     return bounds
 
@@ -197,7 +165,7 @@ async def _embed_paid(
     except (errors.Unavailable, errors.InvalidModelReply) as error:
         await _settle_failed_call(resources, reservations, error)
         raise
-    await _settle_call(resources, reservations, _parse_usage(reply.usage))
+    await _settle_call(resources, reservations, usage.parse_or_none(reply.usage))
     return reply.vectors
 
 
@@ -216,10 +184,9 @@ async def _settle_failed_call(
 
     The reservations of a call that was refused or not made are released; then there are no costs.
     """
-    if isinstance(error, errors.InvalidModelReply) and not error.rejected_by_endpoint:
-        return await _settle_call(resources, reservations, _parse_usage(error.usage or {}))
-    if isinstance(error, errors.Unavailable) and error.may_have_run:
-        return await _settle_call(resources, reservations, None)
+    if model_call.was_made(error):
+        reported = error.usage if isinstance(error, errors.InvalidModelReply) else None
+        return await _settle_call(resources, reservations, usage.parse_or_none(reported or {}))
     for tenant, tenant_reservations in _by_tenant(reservations).items():
         await reserve.release(resources, tenant, tenant_reservations)
     return []
@@ -263,11 +230,3 @@ def _split_number(number: int, weights: Sequence[int]) -> list[int]:
         shares.append(number * weight_sum // total_weight - share_sum)
         share_sum += shares[-1]
     return shares
-
-
-def _parse_usage(usage_object: Mapping[str, Any]) -> Usage | None:
-    """Return the usage that an endpoint reports, or None if it reports none or an invalid one."""
-    try:
-        return usage.parse_usage(usage_object)
-    except errors.Invalid:
-        return None

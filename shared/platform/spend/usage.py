@@ -94,3 +94,11 @@ def _count(usage_object: Mapping[str, Any], name: str, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_TOKENS:
         raise errors.Invalid(f"{field}.{name}", f"must be a whole number from 0 to {MAX_TOKENS}")
     return value
+
+
+def parse_or_none(usage_object: Mapping[str, Any]) -> Usage | None:
+    """Return the usage that an endpoint reports, or None if it reports none or an invalid one."""
+    try:
+        return parse_usage(usage_object)
+    except errors.Invalid:
+        return None

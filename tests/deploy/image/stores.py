@@ -42,6 +42,7 @@ class Stores:
             "LOCI_QDRANT_URL": self.qdrant_url,
             "LOCI_LLM_BASE_URL": self.models.url,
             "LOCI_LLM_MODEL": "stand-in",
+            "LOCI_JUDGE_CALIBRATION_TOKENS": "0",
             "LOCI_EMBEDDING_BASE_URL": self.models.url,
             "LOCI_EMBEDDING_MODEL": "stand-in",
         }

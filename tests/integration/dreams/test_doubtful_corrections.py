@@ -161,7 +161,7 @@ async def test_the_questions_about_corrections_keep_within_the_tokens_of_a_promp
 
     async def ask(_: str, prompt: str) -> MeteredReply:
         prompts.append(prompt)
-        return MeteredReply('{"verdicts": {}}', Usage(1, 1), None)
+        return MeteredReply('{"verdicts": {}}', Usage(1, 1), None, "stand-in")
 
     async def free_tokens(_: str) -> int:
         return 600

@@ -1,41 +1,23 @@
 """`loci models check`: a model is asked all labelled claims over HTTP, and is trusted or not."""
 
-import json
-import re
-from collections.abc import Callable
-
 import pytest
 
 from services.commands import judge_check
 from shared.foundation import errors
-from shared.verification import calibration
-from shared.verification.calibration import LabelledClaim
-from shared.verification.claim import Verdict
 from tests.standins.behaviours import Reply, Status
+from tests.standins.judge_server import VerdictOf, by_label, reply_text, yes_to_all
 from tests.standins.models import ModelServer
-from tests.standins.wire import Call
 
 Printed = pytest.CaptureFixture[str]
-_QUESTION = re.compile(r"^(?:Statement|New): (.*)$", re.MULTILINE)
-_PAIRS = {pair.claim.statement: pair for pair in calibration.read()}
 
 
-def judging(verdict_of: Callable[[LabelledClaim], Verdict]) -> Reply:
+def judging(verdict_of: VerdictOf) -> Reply:
     """Return a model that knows which claim is asked, and quotes its last turn."""
-
-    def answer(call: Call) -> str:
-        asked = [_PAIRS[statement] for statement in _QUESTION.findall(call.prompt.partition("Claim 1. ")[2])]
-        verdicts = [
-            {"claim": number, "verdict": verdict_of(pair), "quote": pair.claim.evidence[-1].text}
-            for number, pair in enumerate(asked, start=1)
-        ]
-        return json.dumps({"verdicts": verdicts})
-
-    return Reply(answer)
+    return Reply(lambda call: reply_text(call, verdict_of))
 
 
 def test_one_that_answers_by_the_labels_is_trusted(models: ModelServer, capsys: Printed) -> None:
-    models.chat_default = judging(lambda pair: pair.verdict)
+    models.chat_default = judging(by_label)
     assert judge_check.check(models.url, "oracle") == 0
     output = capsys.readouterr().out
     assert "80 of 80 (100%)" in output
@@ -44,7 +26,7 @@ def test_one_that_answers_by_the_labels_is_trusted(models: ModelServer, capsys: 
 
 
 def test_one_that_says_yes_to_all_is_not(models: ModelServer, capsys: Printed) -> None:
-    models.chat_default = judging(lambda _: Verdict.SUPPORTED)
+    models.chat_default = judging(yes_to_all)
     assert judge_check.check(models.url, "yes") == 1
     output = capsys.readouterr().out
     assert "of what it calls supported 80 of 160 are right" in output
@@ -53,7 +35,7 @@ def test_one_that_says_yes_to_all_is_not(models: ModelServer, capsys: Printed) -
 
 def test_replies_without_verdicts_count_as_wrong(models: ModelServer, capsys: Printed) -> None:
     models.chat_replies.append(Reply("I support them all."))
-    models.chat_default = judging(lambda pair: pair.verdict)
+    models.chat_default = judging(by_label)
     judge_check.check(models.url, "broken")
     output = capsys.readouterr().out
     assert "20 claims have no clear verdict" in output
