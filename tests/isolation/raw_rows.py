@@ -21,6 +21,7 @@ _COLUMNS = """
 """
 # Values that a constraint of the table demands.
 _VALID: dict[str, dict[str, Any]] = {
+    "memory": {"contested_with": []},
     "playbook": {"outcome": "success", "reason": "satisfied"},
     "skill": {"origin": "caller", "summary_origin": "caller"},
     "skill_use": {"used_by": "caller"},

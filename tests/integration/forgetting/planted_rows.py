@@ -34,6 +34,8 @@ _VALID: dict[tuple[str, str], Any] = {
     ("session", "namespace"): f"session/{SESSION}",
     ("memory", "state"): "final",
     ("memory", "archived_by"): None,
+    ("memory", "decided_by"): None,
+    ("memory", "verdict"): None,
     ("playbook", "outcome"): "success",
     ("playbook", "reason"): "satisfied",
     ("skill", "origin"): "caller",
