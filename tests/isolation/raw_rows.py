@@ -29,6 +29,8 @@ _VALID: dict[str, dict[str, Any]] = {
     "graph_triple": {"literal": None},
     "graph_source": {"entity_id": None},
     "skill_proposal": {"state": "published"},
+    "proposal": {"state": "held", "decided_at": None, "memory_id": None},
+    "proposal_evidence": {"memory_id": None},
 }
 
 
