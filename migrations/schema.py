@@ -22,6 +22,7 @@ import shared.memory.patterns.table
 import shared.memory.pinned.table
 import shared.memory.playbooks.table
 import shared.memory.preferences.table
+import shared.memory.proposals.table
 import shared.memory.skills.table
 import shared.platform.agents.table
 import shared.platform.auth.table

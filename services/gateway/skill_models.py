@@ -5,8 +5,6 @@ from typing import Annotated
 from pydantic import Field
 
 from services.gateway.api_model import ApiModel, Count, example
-from shared.dreams.skill_proposals.decide import Decision
-from shared.dreams.skill_proposals.proposal import MAX_REASON
 from shared.memory.skills.skill import SkillDraft, SkillInfo
 
 
@@ -71,15 +69,6 @@ class ImportedSkills(ApiModel):
     """The skills of an archive, by name."""
 
     results: list[ImportedSkill]
-
-
-class DecisionBody(ApiModel):
-    """What is to become of a proposal, and why."""
-
-    model_config = example({"decision": "publish"})
-
-    decision: Decision
-    reason: Annotated[str | None, Field(max_length=MAX_REASON)] = None
 
 
 class DeletedSkill(ApiModel):

@@ -37,6 +37,7 @@ class Subject(StrEnum):
     SKILL = "skill"
     ENTITY = "entity"
     TRIPLE = "triple"
+    PROPOSAL = "proposal"
     DREAM_RUN = "dream_run"
 
 

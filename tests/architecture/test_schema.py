@@ -61,7 +61,7 @@ async def test_every_migration_can_be_undone_and_repeated(stores: Stores, reposi
 
 
 async def _described(url: str) -> Described:
-    """Return columns, indexes, constraints, policies, grants and functions."""
+    """Return columns, indexes, constraints, policies, grants, functions and triggers."""
     connection = await asyncpg.connect(url)
     try:
         return [tuple(row) for query in _DESCRIPTIONS for row in await connection.fetch(query)]
@@ -87,7 +87,11 @@ _FUNCTIONS = """
     SELECT proname, proacl::text, prosrc FROM pg_proc
     WHERE pronamespace = 'public'::regnamespace AND prosecdef ORDER BY 1
 """
-_DESCRIPTIONS = (_COLUMNS, _INDEXES, _CONSTRAINTS, _POLICIES, _GRANTS, _FUNCTIONS)
+_TRIGGERS = """
+    SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(t.oid), prosrc FROM pg_trigger t
+    JOIN pg_proc p ON p.oid = tgfoid WHERE NOT tgisinternal ORDER BY 1, 2
+"""
+_DESCRIPTIONS = (_COLUMNS, _INDEXES, _CONSTRAINTS, _POLICIES, _GRANTS, _FUNCTIONS, _TRIGGERS)
 
 
 async def test_every_table_has_a_tenant_or_is_listed_as_without_content(filled: asyncpg.Connection) -> None:

@@ -21,6 +21,7 @@ _COLUMNS = """
 """
 # Values that a constraint of the table demands.
 _VALID: dict[str, dict[str, Any]] = {
+    "memory": {"contested_with": []},
     "playbook": {"outcome": "success", "reason": "satisfied"},
     "skill": {"origin": "caller", "summary_origin": "caller"},
     "skill_use": {"used_by": "caller"},
@@ -28,6 +29,8 @@ _VALID: dict[str, dict[str, Any]] = {
     "graph_triple": {"literal": None},
     "graph_source": {"entity_id": None},
     "skill_proposal": {"state": "published"},
+    "proposal": {"state": "held", "decided_at": None, "memory_id": None},
+    "proposal_evidence": {"memory_id": None},
 }
 
 

@@ -24,7 +24,6 @@ from services.gateway.media_types import require_zip
 from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
 from services.gateway.skill_models import (
-    DecisionBody,
     DeletedSkill,
     FoundSkills,
     ImportedSkills,
@@ -32,8 +31,6 @@ from services.gateway.skill_models import (
     SkillSearchBody,
 )
 from services.gateway.waiting import WAITS
-from shared.dreams.skill_proposals import decide
-from shared.dreams.skill_proposals.proposal import ProposalState, SkillProposal
 from shared.lifecycle import delete_skill as delete_skill_everywhere
 from shared.memory.skills import read, search, transfer, write
 from shared.memory.skills.skill import Skill, SkillInfo, SkillVersion
@@ -86,34 +83,6 @@ async def import_skills(
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, agent_id, user_id)
     results = await transfer.import_zip(resources, scope, await request.body())
     return JsonResponse({"results": results}, HTTPStatus.CREATED)
-
-
-@router.get("/proposals", response_model=Page[SkillProposal])
-async def list_skill_proposals(
-    resources: ResourcesDep,
-    scope: ReadScope,
-    state: ProposalState | None = None,
-    limit: Limit = 20,
-    cursor: Cursor = None,
-) -> JsonResponse:
-    """List what dreams propose about skills, newest first: all, or those in a state."""
-    after = responses.decode_cursor(cursor)
-    rows = await decide.list_proposals(resources, scope, state, limit + 1, after)
-    return responses.page_response(
-        rows, limit, lambda row: row.to_json(), lambda row: (row.created_at, row.id)
-    )
-
-
-@router.post("/proposals/{proposal_id}", response_model=SkillProposal)
-async def decide_skill_proposal(
-    resources: ResourcesDep, caller: WriteCaller, proposal_id: str, body: DecisionBody
-) -> JsonResponse:
-    """Publish or refuse a proposal. Published, it is a skill, and those that it stands for are deleted.
-
-    If one of the skills that it was made from has changed since, the response is a 409.
-    """
-    decided = await decide.decide(resources, caller, proposal_id, body.decision, body.reason)
-    return JsonResponse(decided.to_json())
 
 
 @router.put("/{skill}", response_model=Skill, dependencies=[WAITS])

@@ -203,6 +203,14 @@ async def lock(tx: Transaction, session_ids: Sequence[str]) -> list[LockedSessio
     return [LockedSession(*row) for row in await tx.execute(statement)]
 
 
+async def read_users(tx: Transaction, session_ids: Sequence[str]) -> dict[str, str | None]:
+    """Return whose these sessions are, by session id; None stands for nobody's."""
+    columns = session_table.c
+    where = (tenant_filter(session_table, tx.tenant), is_any_of(columns.id, session_ids))
+    rows = await tx.execute(select(columns.id, columns.user_id).where(*where))
+    return {row.id: row.user_id for row in rows}
+
+
 async def lock_existing(tx: Transaction, session_ids: Sequence[str]) -> set[str]:
     """Return those of these ids that exist, and keep their sessions from being deleted until the end.
 

@@ -56,6 +56,16 @@ async def list_proposals(
         return await queries.list_page(tx, scope, state, limit, after)
 
 
+async def get(resources: Resources, caller: Caller, proposal_id: str) -> SkillProposal:
+    """Return a proposal. Raises errors.NotFound if the caller sees none."""
+    async with resources.postgres.for_tenant(caller.tenant) as tx:
+        found = await queries.find(tx, proposal_id)
+    owner = Owner(found.agent_id, found.user_id) if found is not None else Owner()
+    if found is None or not rights.allows(caller, Area.MEMORIES, Action.READ, owner):
+        raise errors.NotFound(f"no proposal '{proposal_id}'")
+    return found
+
+
 async def decide(
     resources: Resources, caller: Caller, proposal_id: str, decision: Decision, reason: str | None
 ) -> SkillProposal:
@@ -78,7 +88,7 @@ async def _commit(
         if (scope := await queries.find_scope(tx, proposal_id)) is None:
             raise errors.NotFound(missing)
         await removals.delay_erasures(tx, scope)
-        proposal = await queries.lock(tx, proposal_id)
+        proposal = await queries.find(tx, proposal_id, lock=True)
         if proposal is None:
             raise errors.NotFound(missing)
         owner = Owner(proposal.agent_id, proposal.user_id)

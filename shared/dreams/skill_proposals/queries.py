@@ -48,11 +48,11 @@ async def find_scope(tx: Transaction, proposal_id: str) -> Scope | None:
     return None if row is None else Scope(tx.tenant, row.agent_id, row.user_id)
 
 
-async def lock(tx: Transaction, proposal_id: str) -> SkillProposal | None:
-    """Lock and return a proposal, or None."""
+async def find(tx: Transaction, proposal_id: str, *, lock: bool = False) -> SkillProposal | None:
+    """Return a proposal, or None; `lock` locks its row until the transaction ends."""
     where = (tenant_filter(skill_proposal, tx.tenant), skill_proposal.c.id == proposal_id)
-    statement = select(skill_proposal).where(*where).with_for_update()
-    row = (await tx.execute(statement)).mappings().one_or_none()
+    statement = select(skill_proposal).where(*where)
+    row = (await tx.execute(statement.with_for_update() if lock else statement)).mappings().one_or_none()
     return None if row is None else SkillProposal.from_row(row)
 
 

@@ -116,9 +116,7 @@ async def _load_state(
     tx: Transaction, scope: Scope, lines: Sequence[MemoryLine], *, can_enrich: bool, restore: bool
 ) -> ImportState:
     line_ids = {line.id for line in lines}
-    ids = await id_mapping.map_ids(
-        tx, scope, line_ids.union(*(line.superseded_by + line.derived_from for line in lines))
-    )
+    ids = await id_mapping.map_ids(tx, scope, line_ids.union(*(line.references for line in lines)))
     memories = await memory_queries.lock(tx, [ids[line_id] for line_id in line_ids])
     contents = [line.content for line in lines]
     return ImportState(

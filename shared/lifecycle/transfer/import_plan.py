@@ -145,7 +145,8 @@ def _with_versions(before: Memory, after: Memory) -> Memory:
 def _apply_line(state: ImportState, line: MemoryLine, before: Memory | None) -> Memory:
     if before is None:
         return _new_memory(state, line)
-    fields = _named_fields(state, line)
+    # What was resolved since stays so: the two are rivals again only if one of them is new here.
+    fields = {name: value for name, value in _named_fields(state, line).items() if name != "contested_with"}
     is_enriched_since = fields.get("state") is MemoryState.PENDING and before.state is not MemoryState.PENDING
     if is_enriched_since and _has_content(before, line.content):
         fields = {name: value for name, value in fields.items() if name not in _ENRICHMENT_FIELDS}
@@ -171,7 +172,7 @@ def _named_fields(state: ImportState, line: MemoryLine) -> dict[str, Any]:
     """Return the fields that a line names, with the ids that they have here."""
     fields = {name: getattr(line, name) for name in line.model_fields_set}
     fields = {name: value for name, value in fields.items() if value is not None or name not in _NOT_NULL}
-    for name in fields.keys() & {"superseded_by", "derived_from"}:
+    for name in fields.keys() & {"superseded_by", "derived_from", "contested_with"}:
         fields[name] = [state.ids[reference] for reference in fields[name]]
     return fields | {"id": state.ids[line.id]}
 

@@ -37,12 +37,14 @@ from shared.foundation.stages import MemoryState
 from shared.memory.longterm.memory import (
     MAX_REINFORCEMENT_COUNT,
     Archiver,
+    DecidedBy,
     Memory,
     MemoryDraft,
     Source,
     check_name,
     check_source,
 )
+from shared.verification.claim import Verdict
 
 # The longest memory that can be stored, with every character escaped, has about half of this.
 MAX_BYTES = 1024 * 1024
@@ -56,7 +58,7 @@ LAST_MOMENT = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 _NEVER_NULL = (
     *("tags", "metadata", "importance", "importanceScore", "state", "sources", "created_at", "createdAt"),
     *("last_seen_at", "lastSeenAt", "reinforcement_count", "reinforcementCount"),
-    *("superseded_by", "supersededBy", "derived_from", "derivedFrom"),
+    *("superseded_by", "supersededBy", "derived_from", "derivedFrom", "contested_with", "contestedWith"),
 )
 
 
@@ -128,6 +130,10 @@ class MemoryLine(BaseModel):
     valid_until: Moment | None = None
     expires_at: Moment | None = None
     saved_without_source: Annotated[bool, Strict()] = False
+    decided_by: DecidedBy | None = None
+    verdict: Verdict | None = None
+    judge_model: str | None = None
+    contested_with: References = []
 
     _number: int = PrivateAttr(default=0)
 
@@ -135,6 +141,11 @@ class MemoryLine(BaseModel):
     def number(self) -> int:
         """The number of the line in what was uploaded, from 1; 0 if it is not known."""
         return self._number
+
+    @property
+    def references(self) -> list[str]:
+        """The ids of other memories that the line names."""
+        return [*self.superseded_by, *self.derived_from, *self.contested_with]
 
     def numbered(self, number: int) -> "MemoryLine":
         """Return the line with its number."""
@@ -249,10 +260,10 @@ def _check_values(line: MemoryLine) -> None:
     MemoryDraft.model_validate(fields).validated()
     for position, source in enumerate(line.sources):
         check_source(source, f"sources.{position}")
-    for field in ("superseded_by", "derived_from"):
+    for field in ("superseded_by", "derived_from", "contested_with"):
         for position, reference in enumerate(getattr(line, field)):
             validation.check_text(reference, f"{field}.{position}", validation.MAX_IDENTIFIER_LENGTH)
-    for field in ("failure_reason", "archive_reason"):
+    for field in ("failure_reason", "archive_reason", "judge_model"):
         if (reason := getattr(line, field)) is not None:
             validation.check_text(reason, field, allow_blank=True)
 

@@ -10,6 +10,7 @@ from shared.memory.longterm.memory import Memory
 
 _RECORDED_FIELDS = (
     *("content", "category", "tags", "metadata", "importance", "state", "superseded_by", "version"),
+    *("decided_by", "verdict", "judge_model", "contested_with"),
 )
 _RECORDED_TIMES = ("occurred_at", "valid_from", "valid_until", "expires_at")
 

@@ -46,6 +46,7 @@ _REPLACE = text(
         valid_from = r.valid_from, valid_until = r.valid_until, expires_at = r.expires_at,
         sources = r.sources, saved_without_source = r.saved_without_source,
         derived_from = r.derived_from, superseded_by = '{{}}',
+        decided_by = r.decided_by, verdict = r.verdict, judge_model = r.judge_model,
         fingerprint = r.fingerprint, search_terms = array_to_tsvector(r.search_terms),
         version = memory.version + 1, updated_at = now(), last_seen_at = now(),
         content_version = memory.content_version

@@ -13,7 +13,7 @@ from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra.transaction import Transaction
 from shared.memory.longterm import history, key_queries, new_rows
-from shared.memory.longterm.memory import Memory, MemoryDraft, Name
+from shared.memory.longterm.memory import DecidedBy, Memory, MemoryDraft, Name
 
 _MAX_ATTEMPTS = 5
 Row = dict[str, Any]
@@ -98,7 +98,9 @@ async def _save_distinct(
 
 def _row(draft: MemoryDraft) -> Row:
     sources = [draft.source.model_dump()] if draft.source else []
-    return new_rows.row_from_draft(draft, sources=sources, saved_without_source=not sources)
+    return new_rows.row_from_draft(
+        draft, sources=sources, saved_without_source=not sources, decided_by=DecidedBy.CALLER
+    )
 
 
 def _remaining(rows: dict[Name, Row], writes: dict[Name, KeyedWrite]) -> list[Row]:

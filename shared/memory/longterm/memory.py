@@ -11,6 +11,7 @@ from shared.foundation import errors, validation
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import decay
+from shared.verification.claim import Verdict
 
 MAX_CONTENT = 16_000
 RECALLED_LINE_FIELDS = frozenset({"content", "category"})
@@ -32,6 +33,15 @@ class Archiver(StrEnum):
     ENRICHMENT = "enrichment"
     DREAM = "dream"
     EXPIRY = "expiry"  # its text or key was saved again after it had expired, and before it was deleted
+
+
+class DecidedBy(StrEnum):
+    """Who decided that a memory is stored."""
+
+    CALLER = "caller"
+    STRUCTURE = "structure"  # its form alone was checked
+    SIGNS = "signs"  # no trusted judge was there to ask, and no sign of doubt was found
+    JUDGE = "judge"
 
 
 def _is_none(value: int | None) -> bool:
@@ -157,6 +167,11 @@ class Memory(BaseModel):
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     expires_at: datetime | None = None
+    decided_by: DecidedBy | None = None
+    # What the judge said of it, and the model that was the judge.
+    verdict: Verdict | None = None
+    judge_model: str | None = None
+    contested_with: list[str] = Field(default_factory=list)
     version: int
     tenant: str = Field(exclude=True)
     content_version: int = Field(exclude=True)

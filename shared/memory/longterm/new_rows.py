@@ -85,6 +85,9 @@ def _complete(memory_id: str, columns: dict[str, Any]) -> dict[str, Any]:
         "reinforcement_count": 1,
         "created_at": None,
         "last_seen_at": None,
+        "decided_by": None,
+        "verdict": None,
+        "judge_model": None,
     }
     # The statement reads its rows as JSON, where bytea is written in hexadecimal.
     encoded = {"id": memory_id, "fingerprint": _encoded(columns["fingerprint"])}

@@ -24,7 +24,7 @@ from shared.memory.longterm import (
     tombstones,
 )
 from shared.memory.longterm.fingerprint import fingerprint_of
-from shared.memory.longterm.memory import Memory, MemoryDraft
+from shared.memory.longterm.memory import DecidedBy, Memory, MemoryDraft
 from shared.memory.longterm.reinforce import Addition
 from shared.memory.longterm.successor_queries import SavedBefore
 
@@ -173,4 +173,5 @@ def _merged_row(drafts: Sequence[MemoryDraft], *, can_enrich: bool) -> Row:
         sources=[source for i, source in enumerate(sources) if source not in sources[:i]],
         saved_without_source=any(draft.source is None for draft in drafts),
         reinforcement_count=len(drafts),
+        decided_by=DecidedBy.CALLER,
     )

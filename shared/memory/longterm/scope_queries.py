@@ -187,4 +187,6 @@ def _columns(memory: Memory) -> dict[str, Any]:
         "saved_without_source": memory.saved_without_source,
     }
     texts = {"state": memory.state.value, "archived_by": memory.archived_by and memory.archived_by.value}
-    return fields | hidden | texts | new_rows.derived_columns(memory)
+    decision = {"decided_by": memory.decided_by and memory.decided_by.value}
+    decision["verdict"] = memory.verdict and memory.verdict.value
+    return fields | hidden | texts | decision | new_rows.derived_columns(memory)

@@ -87,6 +87,15 @@ memory = Table(
     Column("valid_until", DateTime(timezone=True)),
     # When the sweep deletes the memory, without a tombstone.
     Column("expires_at", DateTime(timezone=True)),
+    # Who decided that it is stored, what the judge said of it, and which judge; null if it was stored before.
+    Column("decided_by", Text, info=no_content("one of a fixed list")),
+    Column("verdict", Text, info=no_content("one of a fixed list")),
+    Column("judge_model", Text, info=no_content("the name of a model")),
+    # The live memories that say otherwise. Triggers keep both sides in step, and end it when one of them is
+    # archived, closed, deleted or says something else.
+    Column(
+        "contested_with", ARRAY(Text), nullable=False, server_default=_EMPTY, info=names_items(Subject.MEMORY)
+    ),
     # SHA-256 of normalised content and `occurred_at`: what makes two saves the same memory.
     Column("fingerprint", LargeBinary, nullable=False, info=content()),
     # Terms of the same tokenizer as the index, for search without the index.
@@ -97,6 +106,9 @@ memory = Table(
     # What has a key stays as it was written: no enrichment may replace it.
     CheckConstraint("key IS NULL OR state <> 'pending'", name="as_written"),
     CheckConstraint("archived_by IS NULL OR archived_at IS NOT NULL", name="archived_by"),
+    CheckConstraint(
+        "contested_with = '{}' OR (archived_at IS NULL AND valid_until IS NULL)", name="contested"
+    ),
 )
 
 # The columns of which a Memory is made; the others serve only statements.

@@ -20,12 +20,18 @@ from shared.memory.longterm import (
     tombstones,
 )
 from shared.memory.longterm.fingerprint import fingerprint_of
-from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, Memory, MemoryDraft
+from shared.memory.longterm.memory import RECALLED_LINE_FIELDS, DecidedBy, Memory, MemoryDraft
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
 
+_NEW_TEXT_COLUMNS: Mapping[str, Any] = {
+    "failure_reason": None,
+    "decided_by": DecidedBy.CALLER.value,
+    "verdict": None,
+    "judge_model": None,
+}
 OnChange = Callable[[RecordTransaction, Memory, Memory], Awaitable[None]]
 """What else a change of a memory changes, in its transaction: called with the memory before and after."""
 
@@ -158,7 +164,7 @@ def _derived_columns(changed: Memory, names: AbstractSet[str]) -> dict[str, Any]
         # Of every change that a caller can see, so that a condition on the version is sound.
         "version": changed.version + 1,
         "content_version": changed.content_version + bool(RECALLED_LINE_FIELDS & names),
-        # It is about the text that was there before.
-        **({"failure_reason": None} if "content" in names else {}),
+        # These are about the text that was there before.
+        **(_NEW_TEXT_COLUMNS if "content" in names else {}),
         "updated_at": func.now(),
     }

@@ -34,6 +34,8 @@ _VALID: dict[tuple[str, str], Any] = {
     ("session", "namespace"): f"session/{SESSION}",
     ("memory", "state"): "final",
     ("memory", "archived_by"): None,
+    ("memory", "decided_by"): None,
+    ("memory", "verdict"): None,
     ("playbook", "outcome"): "success",
     ("playbook", "reason"): "satisfied",
     ("skill", "origin"): "caller",
@@ -44,6 +46,11 @@ _VALID: dict[tuple[str, str], Any] = {
     ("graph_source", "entity_id"): None,
     ("skill_proposal", "state"): "published",
     ("skill_proposal", "session_ids"): [SESSION],
+    ("proposal", "state"): "held",
+    ("proposal", "memory_id"): None,
+    ("proposal", "evidence_user_ids"): [USER],
+    ("proposal_evidence", "memory_id"): None,
+    ("proposal_evidence", "proposal_id"): "x",
 }
 _PRIMARY_IDS = {"session": SESSION, "memory": MEMORY, "dream_run": RUN, "agent": AGENT}
 # Tables without text of callers, and those of the work that a deletion itself leaves.

@@ -29,6 +29,10 @@ DEFAULT_FIELDS: dict[str, Any] = {
     "derived_from": [],
     "archived_at": None,
     "archive_reason": None,
+    "decided_by": "caller",
+    "verdict": None,
+    "judge_model": None,
+    "contested_with": [],
 }
 
 

@@ -14,6 +14,7 @@ from tests.standins.models import ModelServer
 BREAD: Json = {"content": "Bake at 220 degrees in the Miele oven.", "summary": "How to bake bread."}
 ROLLS: Json = {"content": "Rolls need 18 minutes.", "summary": "How to bake rolls."}
 MERGED = "Bake at 220 degrees in the Miele oven. Rolls need 18 minutes."
+PROPOSALS = "/v1/proposals"
 GAPS, CONSOLIDATION, OPTIMISATION = ["detect_skill_gaps"], ["consolidate_skills"], ["optimise_skills"]
 
 
@@ -26,14 +27,15 @@ def merge(*names: str, **fields: Any) -> Json:
     return known | fields
 
 
-async def proposals(agent: Agent, state: str | None = "open") -> list[Json]:
-    query = {} if state is None else {"state": state}
-    return list((await agent.request("GET", f"{URL}/proposals", params=query))["results"])
+async def proposals(agent: Agent, state: str | None = "held") -> list[Json]:
+    query = {"kind": "skill"} | ({} if state is None else {"state": state})
+    listed = (await agent.request("GET", PROPOSALS, params=query))["results"]
+    return [{**proposal, **proposal["skill"], "content": proposal["text"]} for proposal in listed]
 
 
-async def decide(agent: Agent, proposal: Json, decision: str, status: int = HTTPStatus.OK) -> Json:
-    path = f"{URL}/proposals/{proposal['id']}"
-    return dict(await agent.request("POST", path, json={"decision": decision}, status=status))
+async def decide(agent: Agent, proposal: Json, action: str, status: int = HTTPStatus.OK) -> Json:
+    path = f"{PROPOSALS}/{proposal['id']}"
+    return dict(await agent.request("POST", path, json={"action": action}, status=status))
 
 
 async def names(agent: Agent) -> list[str]:

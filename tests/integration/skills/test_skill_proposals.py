@@ -22,6 +22,7 @@ from tests.integration.skills.proposals import (
     GAPS,
     MERGED,
     OPTIMISATION,
+    PROPOSALS,
     ROLLS,
     decide,
     merge,
@@ -65,17 +66,17 @@ async def test_what_is_asked_for_in_two_sessions_is_proposed_and_published_by_a_
     assert (run["passes"][0]["state"], run["passes"][0]["applied"]) == ("done", {"skill_proposed": 1})
     assert "Please refund the order" in models.chat_calls[-1].prompt
     [proposal] = await proposals(agent)
-    assert proposal["session_ids"] == [sessions[0]]
+    assert proposal["evidence"] == [{"session_id": sessions[0]}]
     assert await names(agent) == []
-    published = await decide(agent, proposal, "publish")
-    assert published["state"] == "published"
+    published = await decide(agent, proposal, "approve")
+    assert published["state"] == "approved"
     skill = await get(agent, "refund-an-order")
     assert (skill["content"], skill["origin"], skill["summary_origin"]) == (
         "Ask why first.",
         "dream",
         "model",
     )
-    await decide(agent, proposal, "publish", HTTPStatus.CONFLICT)
+    await decide(agent, proposal, "approve", HTTPStatus.CONFLICT)
 
 
 async def test_a_request_that_came_up_once_costs_no_call(gateway: Gateway, models: ModelServer) -> None:
@@ -105,7 +106,7 @@ async def test_a_published_merge_keeps_times_uses_and_references(
         await load(agent, name)
     before = [await get(agent, name) for name in ("bake-bread", "bake-rolls")]
     assert await names(agent) == ["bake-bread", "bake-rolls"]
-    await decide(agent, proposal, "publish")
+    await decide(agent, proposal, "approve")
     assert await names(agent) == ["bake"]
     merged = await get(agent, "bake")
     assert merged["created_at"] == min(skill["created_at"] for skill in before)
@@ -120,7 +121,7 @@ async def test_a_skill_that_changed_since_is_not_overwritten(
 ) -> None:
     _, proposal = await propose_merge(gateway, agent, models)
     await put(agent, "bake-rolls", content="Rolls need 20 minutes.")
-    await decide(agent, proposal, "publish", HTTPStatus.CONFLICT)
+    await decide(agent, proposal, "approve", HTTPStatus.CONFLICT)
     assert await names(agent) == ["bake-bread", "bake-rolls"]
 
 
@@ -128,13 +129,13 @@ async def test_undo_brings_back_what_a_published_merge_stood_for(
     gateway: Gateway, agent: Agent, models: ModelServer
 ) -> None:
     run, proposal = await propose_merge(gateway, agent, models)
-    await decide(agent, proposal, "publish")
+    await decide(agent, proposal, "approve")
     undone = await agent.request("POST", f"/v1/dreams/{run['id']}/undo")
     assert (undone["skills"], undone["kept_skills"]) == (["bake"], [])
     assert await names(agent) == ["bake-bread", "bake-rolls"]
     bread = await get(agent, "bake-bread")
     assert (bread["content"], bread["see_also"]) == (BREAD["content"], ["mill-flour", "bake-rolls"])
-    assert [item["state"] for item in await proposals(agent, None)] == ["withdrawn"]
+    assert [item["state"] for item in await proposals(agent, None)] == ["expired"]
     repeated = await run_dream(gateway, passes=CONSOLIDATION)
     assert [item["code"] for item in repeated["passes"][0]["rejections"]] == ["undone_before"]
 
@@ -143,7 +144,7 @@ async def test_undo_keeps_what_somebody_has_changed_since(
     gateway: Gateway, agent: Agent, models: ModelServer
 ) -> None:
     run, proposal = await propose_merge(gateway, agent, models)
-    await decide(agent, proposal, "publish")
+    await decide(agent, proposal, "approve")
     await put(agent, "bake", content="Mine now.")
     undone = await agent.request("POST", f"/v1/dreams/{run['id']}/undo")
     assert [item["name"] for item in undone["kept_skills"]] == ["bake"]
@@ -153,7 +154,7 @@ async def test_undo_keeps_what_somebody_has_changed_since(
 async def test_undo_withdraws_an_open_proposal(gateway: Gateway, agent: Agent, models: ModelServer) -> None:
     run, proposal = await propose_merge(gateway, agent, models)
     await agent.request("POST", f"/v1/dreams/{run['id']}/undo")
-    await decide(agent, proposal, "publish", HTTPStatus.CONFLICT)
+    await decide(agent, proposal, "approve", HTTPStatus.CONFLICT)
 
 
 async def test_what_was_refused_is_not_proposed_again_until_a_skill_changes(
@@ -201,7 +202,7 @@ async def test_a_skill_with_a_bad_session_is_proposed_anew(
     prompt = models.chat_calls[-1].prompt
     assert ("it was burnt" in prompt, "Fry it." in prompt) == (True, False)
     [proposal] = await proposals(agent)
-    await decide(agent, proposal, "publish")
+    await decide(agent, proposal, "approve")
     assert (await get(agent, "bake-bread"))["content"] == better
 
 
@@ -267,13 +268,13 @@ async def test_a_user_bound_key_decides_only_about_its_own(
     gateway: Gateway, agent: Agent, models: ModelServer
 ) -> None:
     _, proposal = await propose_merge(gateway, agent, models)
-    path = f"{URL}/proposals/{proposal['id']}"
+    path = f"{PROPOSALS}/{proposal['id']}"
     async with await gateway.new_client(user_id="ada") as client:
-        assert (await client.post(path, json={"decision": "publish"})).status_code == HTTPStatus.FORBIDDEN
-        listed = await client.get(f"{URL}/proposals")
+        assert (await client.post(path, json={"action": "approve"})).status_code == HTTPStatus.FORBIDDEN
+        listed = await client.get(PROPOSALS, params={"kind": "skill"})
         assert [item["id"] for item in listed.json()["results"]] == [proposal["id"]]
-        other = await client.get(f"{URL}/proposals", params={"user_id": "bob"})
+        other = await client.get(PROPOSALS, params={"user_id": "bob", "kind": "skill"})
         assert other.status_code == HTTPStatus.FORBIDDEN
     async with await gateway.new_client(agent_id="other") as client:
-        assert (await client.get(f"{URL}/proposals")).json()["results"] == []
-        assert (await client.post(path, json={"decision": "publish"})).status_code == HTTPStatus.NOT_FOUND
+        assert (await client.get(PROPOSALS, params={"kind": "skill"})).json()["results"] == []
+        assert (await client.post(path, json={"action": "approve"})).status_code == HTTPStatus.NOT_FOUND

@@ -15,6 +15,7 @@ from tests.integration.skills.conftest import URL, get, put
 from tests.integration.skills.proposals import (
     BREAD,
     CONSOLIDATION,
+    PROPOSALS,
     ROLLS,
     merge,
     names,
@@ -31,19 +32,19 @@ def gateway(model_gateway: Gateway) -> Gateway:  # noqa: F811
     return model_gateway
 
 
-@pytest.mark.parametrize("second", ["publish", "refuse"])
+@pytest.mark.parametrize("second", ["approve", "refuse"])
 async def test_of_two_decisions_at_once_one_is_refused_as_decided_before(
     gateway: Gateway, agent: Agent, models: ModelServer, second: str
 ) -> None:
     _, proposal = await propose_merge(gateway, agent, models)
-    path = f"{URL}/proposals/{proposal['id']}"
+    path = f"{PROPOSALS}/{proposal['id']}"
     answers = await asyncio.gather(
-        *(agent.client.post(path, json={"decision": decision}) for decision in ("publish", second))
+        *(agent.client.post(path, json={"action": action}) for action in ("approve", second))
     )
     statuses = sorted(answer.status_code for answer in answers)
     assert statuses == [HTTPStatus.OK, HTTPStatus.CONFLICT], [answer.text for answer in answers]
     [decided] = await proposals(agent, None)
-    is_published = decided["state"] == "published"
+    is_published = decided["state"] == "approved"
     assert await names(agent) == (["bake"] if is_published else ["bake-bread", "bake-rolls"])
 
 
@@ -51,15 +52,15 @@ async def test_publishing_beside_an_undo_leaves_the_skills_as_they_were(
     gateway: Gateway, agent: Agent, models: ModelServer
 ) -> None:
     run, proposal = await propose_merge(gateway, agent, models)
-    path = f"{URL}/proposals/{proposal['id']}"
+    path = f"{PROPOSALS}/{proposal['id']}"
     published, undone = await asyncio.gather(
-        agent.client.post(path, json={"decision": "publish"}),
+        agent.client.post(path, json={"action": "approve"}),
         agent.client.post(f"/v1/dreams/{run['id']}/undo"),
     )
     assert undone.status_code == HTTPStatus.OK, undone.text
     assert published.status_code in {HTTPStatus.OK, HTTPStatus.CONFLICT}, published.text
     assert await names(agent) == ["bake-bread", "bake-rolls"]
-    assert [item["state"] for item in await proposals(agent, None)] == ["withdrawn"]
+    assert [item["state"] for item in await proposals(agent, None)] == ["expired"]
 
 
 @pytest.mark.parametrize("write", ["delete", "put"])
@@ -69,7 +70,7 @@ async def test_publishing_beside_a_change_of_what_it_stands_for_loses_no_change(
     _, proposal = await propose_merge(gateway, agent, models)
     body = None if write == "delete" else {"content": "Mine now."}
     published, written = await asyncio.gather(
-        agent.client.post(f"{URL}/proposals/{proposal['id']}", json={"decision": "publish"}),
+        agent.client.post(f"{PROPOSALS}/{proposal['id']}", json={"action": "approve"}),
         agent.client.request(write.upper(), f"{URL}/bake-rolls", json=body),
     )
     assert written.status_code == HTTPStatus.OK
@@ -92,8 +93,8 @@ async def test_an_erasure_beside_a_decision_leaves_no_skill_of_the_user(
         await put(agent, name, **fields, **ada)
     models.chat_default = reply(merge("bake-bread", "bake-rolls"))
     run = await run_dream(gateway, passes=CONSOLIDATION, **ada)
-    [proposal] = (await agent.request("GET", f"{URL}/proposals", params=ada))["results"]
-    publish = (f"{URL}/proposals/{proposal['id']}", {"decision": "publish"})
+    [proposal] = (await agent.request("GET", PROPOSALS, params=ada | {"kind": "skill"}))["results"]
+    publish = (f"{PROPOSALS}/{proposal['id']}", {"action": "approve"})
     if action == "undo":
         await agent.request("POST", publish[0], json=publish[1])
     path, body = publish if action == "publish" else (f"/v1/dreams/{run['id']}/undo", None)
@@ -107,7 +108,7 @@ async def test_an_erasure_beside_a_decision_leaves_no_skill_of_the_user(
     answers = await asyncio.gather(decision, erasure)
     assert [answer.status_code for answer in answers] == [HTTPStatus.OK, HTTPStatus.OK]
     assert (await agent.request("GET", URL, params=ada))["results"] == []
-    assert (await agent.request("GET", f"{URL}/proposals", params=ada))["results"] == []
+    assert (await agent.request("GET", PROPOSALS, params=ada | {"kind": "skill"}))["results"] == []
 
 
 async def _are_waiting(tx: Transaction, count: int) -> bool:

@@ -18,6 +18,7 @@ from tests.integration.skills.proposals import (
     GAPS,
     MERGED,
     OPTIMISATION,
+    PROPOSALS,
     ROLLS,
     decide,
     merge,
@@ -186,7 +187,7 @@ async def test_the_diff_of_a_run_shows_what_it_proposed_and_what_became_of_it(
 ) -> None:
     run, proposal = await propose_merge(gateway, agent, models)
     assert await diff(agent, run) == [("bake", "proposed", [])]
-    await decide(agent, proposal, "publish")
+    await decide(agent, proposal, "approve")
     assert await diff(agent, run) == [
         ("bake-bread", "deleted", ["bake"]),
         ("bake-rolls", "deleted", ["bake"]),
@@ -213,9 +214,9 @@ async def test_the_diff_names_a_rewritten_skill_and_a_refused_proposal(
     )
     run = await run_dream(gateway, passes=CONSOLIDATION)
     rolls, bread = sorted(await proposals(agent), key=lambda item: item["name"], reverse=True)
-    await decide(agent, bread, "publish")
-    path = f"{URL}/proposals/{rolls['id']}"
-    await agent.request("POST", path, json={"decision": "refuse", "reason": "no need"})
+    await decide(agent, bread, "approve")
+    path = f"{PROPOSALS}/{rolls['id']}"
+    await agent.request("POST", path, json={"action": "refuse", "reason": "no need"})
     assert await diff(agent, run) == [("bake-bread", "replaced", []), ("bake-rolls", "refused", [])]
     undone = await agent.request("POST", f"/v1/dreams/{run['id']}/undo")
     assert undone["skills"] == ["bake-bread"]
@@ -243,7 +244,7 @@ async def test_a_summary_by_a_worker_outdates_no_proposal_no_review_and_no_undo(
     assert (await get(agent, "bake-bread"))["summary_origin"] == "model"
     assert (await run_dream(gateway, passes=CONSOLIDATION))["passes"][0]["state"] == "skipped"
     [proposal] = await proposals(agent)
-    await decide(agent, proposal, "publish")
+    await decide(agent, proposal, "approve")
     await agent.request("POST", f"/v1/dreams/{run['id']}/undo")
     assert (await get(agent, "bake-bread"))["summary"] == "How it is baked"
     models.chat_default = reply(merge("bake-bread", "bake-rolls"))

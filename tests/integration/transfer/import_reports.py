@@ -44,6 +44,10 @@ FULL: dict[str, Any] = {
     "valid_from": None,
     "valid_until": None,
     "expires_at": None,
+    "decided_by": None,
+    "verdict": None,
+    "judge_model": None,
+    "contested_with": [],
 }
 ARCHIVED = FULL | {
     "id": BOB,

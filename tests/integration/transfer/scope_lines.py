@@ -221,6 +221,10 @@ MEMORY = {
     "valid_until": T3,
     "expires_at": T3,
     "saved_without_source": True,
+    "decided_by": "judge",
+    "verdict": "supported",
+    "judge_model": "judge-1",
+    "contested_with": [],
 }
 GRAPH_ENTITY = {
     "kind": "graph_entity",
