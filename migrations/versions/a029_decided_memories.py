@@ -9,7 +9,7 @@ from sqlalchemy import Column, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 revision = "a029"
-down_revision = "a027"
+down_revision = "a028"
 branch_labels = None
 depends_on = None
 
