@@ -7,7 +7,6 @@ verdicts are right is measured (`trust.py`).
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -15,6 +14,7 @@ from typing import Any
 
 from shared.foundation import errors, model_output, prompt_safety
 from shared.foundation.reply_schema import INTEGER, TEXT, JsonSchema, array_of, object_of, one_of
+from shared.verification import quotes
 from shared.verification.claim import Claim, Evidence, Judgement, Verdict
 
 MAX_CLAIMS = 20
@@ -22,7 +22,6 @@ MAX_CLAIMS = 20
 REPLY = object_of(verdicts=array_of(object_of(claim=INTEGER, quote=TEXT, verdict=one_of(*Verdict))))
 Complete = Callable[[str, str, JsonSchema], Awaitable[str]]
 """Return a model's reply to a system message and a user message, in the shape of the schema."""
-_BLANKS = re.compile(r"\s+")
 _DIGITS = re.compile(r"[0-9]{1,4}")
 _LIST = re.compile(r'(?<!\\)"verdicts"\s*:')
 _NO_MARKS = str.maketrans({":": " ", "[": "(", "]": ")"})
@@ -126,24 +125,12 @@ def _judgement(claim: Claim, answers: Sequence[dict[str, Any]]) -> Judgement | N
     if not named or named.count(named[0]) != len(named) or named[0] not in [*Verdict]:
         return None
     verdict = Verdict(str(named[0]))
-    quotes = [quote for answer in answers if isinstance(quote := answer.get("quote"), str)]
-    standing = next((quote for quote in quotes if _stands(quote, claim)), "")
+    given = [quote for answer in answers if isinstance(quote := answer.get("quote"), str)]
+    standing = next((quote for quote in given if _stands(quote, claim)), "")
     if verdict is Verdict.SUPPORTED and not standing:
         return Judgement(Verdict.NOT_SAID, "")
     return Judgement(verdict, standing)
 
 
 def _stands(quote: str, claim: Claim) -> bool:
-    """Tell whether a quote stands in one text of the evidence, as the prompt shows it.
-
-    Case, the width of letters, white space and line breaks make no difference.
-    """
-    words = _normalised(quote)
-    return any(character.isalnum() for character in words) and any(
-        words in _normalised(item.text) for item in claim.evidence
-    )
-
-
-def _normalised(text: str) -> str:
-    shown = prompt_safety.single_line(text).replace("⏎", " ")
-    return _BLANKS.sub(" ", unicodedata.normalize("NFKC", shown)).strip().casefold()
+    return any(quotes.stands_in(quote, quotes.normalised(item.text)) for item in claim.evidence)

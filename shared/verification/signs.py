@@ -33,6 +33,7 @@ class Sign(StrEnum):
     JOKE = "joke"
     PAST = "past"
     QUESTION = "question"
+    CLOSES_SAFETY_MATTER = "closes_safety_matter"  # the statement has no sign, what it would end does
 
 
 MIN_COVERED = 0.9

@@ -1,7 +1,8 @@
 """Pass `mine_facts`: take what is worth knowing in another conversation out of the turns of users.
 
 The model is shown the turns that this pass has not read, a few before them, and what is known already. Code
-decides what of its answer is stored (`shared/dreams/verification/fact_check.py`).
+checks the form of its answer (`shared/dreams/verification/fact_check.py`), and a judge or signs decide what of
+it is stored (`shared/verification/decision.py`).
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from operator import attrgetter
 
 from shared.conversation.turns import log_queries
 from shared.conversation.turns.turn import Turn
-from shared.dreams.passes import facts
+from shared.dreams.passes import fact_statements, facts
 from shared.dreams.runs import unread_turn_queries
 from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.dreams.verification.fact_check import ShownConversation
@@ -129,7 +130,9 @@ class _Mining:
         self._shown_memories |= {memory.id for memory in known} & shown.memories.keys()
         reply = await self._context.ask(facts.DIRECTIVE, facts.render_prompt(shown, self._turn_tokens))
         # Long turns take seconds to read: other work of the process goes on meanwhile.
-        self._found.add(*await asyncio.to_thread(facts.read_reply, reply.text, shown))
+        proposed, checked = await asyncio.to_thread(facts.read_reply, reply.text, shown)
+        statements = [fact_statements.statement_of(fact, shown) for fact in checked.facts]
+        self._found.add(proposed, checked, await self._context.decide(statements))
         return shown
 
     def _shown(self, part: Sequence[Turn], known: Sequence[Memory]) -> ShownConversation:

@@ -4,19 +4,23 @@ The next part is shown what the parts before have found, under the ids that thes
 change in a long conversation closes what was said in it before, as if both had been mined apart.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shared.dreams.passes import facts
-from shared.dreams.runs.outcome import Closing, NewMemory, Outcome, Reinforcement
+from shared.dreams.runs.outcome import Closing, Contest, NewMemory, Outcome, Reinforcement
 from shared.dreams.verification import fact_plan
 from shared.dreams.verification.fact_check import CheckedFacts, Fact
 from shared.dreams.verification.fact_plan import ProposedFact, Relation, TurnKey
+from shared.dreams.verification.rejection import RejectionCode, item_reference
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows, sources
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import Memory, MemoryDraft
+from shared.memory.proposals.proposal import ProposalDraft, ProposalKind
+from shared.verification.claim import Judgement, Verdict
+from shared.verification.decision import ClosingFate, Decision, Fate
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class _Found:
 
     memory: Memory
     turn_keys: set[TurnKey]
+    decision: Decision
 
 
 class MinedFacts:
@@ -35,23 +40,22 @@ class MinedFacts:
         self._found: dict[str, _Found] = {}
         self._reinforced: dict[str, tuple[Memory, set[TurnKey]]] = {}
         self._closings: dict[str, Closing] = {}
+        self._contests: list[Contest] = []
+        self._held: list[ProposalDraft] = []
         self._proposed: list[ProposedFact] = []
         self._rejections: list[dict[str, object]] = []
 
-    def add(self, proposed: Iterable[ProposedFact], checked: CheckedFacts) -> None:
-        """Add what the model proposed about a part, and what of it was accepted."""
+    def add(
+        self, proposed: Iterable[ProposedFact], checked: CheckedFacts, decisions: Sequence[Decision]
+    ) -> None:
+        """Add what the model proposed about a part, and what becomes of each fact that was checked."""
         self._proposed += proposed
         self._rejections += [
-            {
-                "code": rejection.code,
-                "detail": rejection.detail,
-                "words": list(rejection.words),
-                **rejection.item,
-            }
+            {"code": rejection.code, "detail": rejection.detail, **rejection.item}
             for rejection in checked.rejections
         ]
-        for fact in checked.facts:
-            self._add_fact(fact)
+        for fact, decision in zip(checked.facts, decisions, strict=True):
+            self._add_fact(fact, decision)
 
     def open_memories(self, known: Iterable[Memory]) -> list[Memory]:
         """Return what is known by now: what was found first, then what was known before. Nothing closed."""
@@ -69,21 +73,64 @@ class MinedFacts:
                 for memory, turn_keys in self._reinforced.values()
             ],
             closings=list(self._closings.values()),
+            contests=[item for item in self._contests if item.memory.id not in self._closings],
+            held=list(self._held),
         )
 
-    def _add_fact(self, fact: Fact) -> None:
+    def _add_fact(self, fact: Fact, decision: Decision) -> None:
         turn_keys = {(turn.session_id, turn.seq) for turn in fact.sources}
-        if fact.of is not None and fact.relation is Relation.SAME:
+        if decision.fate is Fate.REFUSED:
+            self._reject("fact", fact, decision.judgement)
+        elif decision.fate is Fate.HELD:
+            self._hold(fact, turn_keys, decision)
+        elif fact.of is not None and fact.relation is Relation.SAME:
             self._reinforce(fact.of, turn_keys)
-            return
+        else:
+            self._store(fact, turn_keys, decision)
+
+    def _store(self, fact: Fact, turn_keys: set[TurnKey], decision: Decision) -> None:
         found = self._with_text(fact.proposed.content)
         if found is None:
             memory = self._memory(fact)
-            found = self._found[memory.id] = _Found(memory, turn_keys)
+            found = self._found[memory.id] = _Found(memory, turn_keys, decision)
         else:
             found.turn_keys.update(turn_keys)
         if fact.of is not None and fact.of.id not in {found.memory.id, *self._closings}:
-            self._closings[fact.of.id] = Closing(fact.of, found.memory.id, fact.occurred_at)
+            self._end(fact, fact.of, found, decision)
+
+    def _end(self, fact: Fact, earlier: Memory, found: _Found, decision: Decision) -> None:
+        """End an earlier memory by what was found, or let both stand, as was decided."""
+        match decision.closing:
+            case ClosingFate.CLOSED:
+                is_judged = decision.judge_model is not None
+                closing = Closing(earlier, found.memory.id, fact.occurred_at, is_judged)
+                self._closings[earlier.id] = closing
+            case ClosingFate.CONTESTED:
+                self._contests.append(Contest(earlier, found.memory.id))
+            case ClosingFate.HELD:
+                self._contests.append(Contest(earlier, found.memory.id))
+                self._hold(fact, found.turn_keys, decision)
+            case ClosingFate.REFUSED:
+                self._reject("closing", fact, None)
+
+    def _hold(self, fact: Fact, turn_keys: set[TurnKey], decision: Decision) -> None:
+        found = _Found(self._memory(fact), turn_keys, decision)
+        draft = ProposalDraft(
+            ProposalKind.FACT,
+            self._row(found),
+            tuple(sorted(turn_keys)),
+            closes=fact.of.id if fact.of is not None and fact.relation is Relation.CHANGED else None,
+            signs=decision.signs,
+        )
+        self._held.append(draft)
+
+    def _reject(self, kind: str, fact: Fact, judgement: Judgement | None) -> None:
+        """Note what the judge refused. Its quote is somebody's words, and is not kept."""
+        code = RejectionCode.NOT_SAID
+        if judgement is not None and judgement.verdict is Verdict.CONTRADICTED:
+            code = RejectionCode.CONTRADICTED
+        item = item_reference(kind, [fact.of.id] if fact.of else [], self._proposed.index(fact.proposed))
+        self._rejections.append({"code": code, "detail": "the judge does not find it in the evidence", **item})
 
     def _reinforce(self, memory: Memory, turn_keys: set[TurnKey]) -> None:
         if memory.id in self._found:
@@ -130,4 +177,4 @@ class MinedFacts:
         }
         draft = MemoryDraft(**fields, tags=tuple(memory.tags), enrich=False)
         row = new_rows.row_from_learned_draft(draft, sources.from_turns(found.turn_keys))
-        return row | {"id": memory.id}
+        return row | {"id": memory.id} | found.decision.columns

@@ -1,6 +1,7 @@
 """What a pass works with: its run, its job, and the model, whose replies are counted."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -18,9 +19,12 @@ from shared.platform.directives import resolve
 from shared.platform.directives.directive import Directive
 from shared.platform.resources import Resources
 from shared.platform.spend import metered_calls
-from shared.platform.spend.charge import Payer, purpose_of_pass
+from shared.platform.spend.charge import Payer, Purpose, purpose_of_pass
 from shared.platform.spend.metered_calls import MeteredReply
 from shared.platform.spend.usage import Usage
+from shared.verification import decision
+from shared.verification.decision import Decision, Statement
+from shared.verification.trusted_judge import find_trusted_judge
 
 
 class LeaseLost(Exception):
@@ -105,6 +109,12 @@ class PassContext:
         finally:
             for usage, cost in booked:
                 await self._count(usage, cost)
+
+    async def decide(self, statements: Sequence[Statement]) -> list[Decision]:
+        """Decide about statements: by the judge that is trusted now, or by signs. No transaction is open."""
+        judge = await find_trusted_judge(self.resources)
+        payer = Payer(self.run.tenant, self.run.agent_id, self.run.user_id, Purpose.JUDGE)
+        return await decision.decide(judge, payer, statements)
 
     async def _resolve(self, directive: str) -> Directive:
         """Return the tenant's directive. It is read once, so that all parts of a pass have the same."""

@@ -75,6 +75,7 @@ BY_DIRECTIVE: dict[str, JsonSchema] = {
                 of=TEXT_OR_NULL,
                 occurredAt=TEXT_OR_NULL,
                 sources=_SOURCES,
+                quotes=_TEXTS,
             )
         )
     ),

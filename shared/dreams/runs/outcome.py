@@ -6,9 +6,10 @@ from typing import Any
 
 from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.conversation.turns.turn import Turn, record_id_of
-from shared.dreams.skill_proposals.proposal import ProposalDraft
+from shared.dreams.skill_proposals.proposal import ProposalDraft as SkillProposalDraft
 from shared.dreams.verification.graph_changes import GraphChanges
 from shared.memory.longterm.memory import Memory, Source
+from shared.memory.proposals.proposal import ProposalDraft
 
 Row = dict[str, Any]
 
@@ -45,12 +46,22 @@ class Reinforcement:
 class Closing:
     """A memory that is no longer valid from `at` on, and the id of the new memory that replaces it.
 
-    The closed memory may itself be one that the outcome creates.
+    The closed memory may itself be one that the outcome creates. `is_judged` says that a trusted judge found
+    that it has ended.
     """
 
     memory: Memory
     successor_id: str
     at: datetime
+    is_judged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A memory that stays valid beside the new one that says otherwise, by the new one's id."""
+
+    memory: Memory
+    rival_id: str
 
 
 @dataclass(slots=True)
@@ -64,10 +75,13 @@ class Outcome:
     removals: list[ArchiveRequest] = field(default_factory=list)
     reinforcements: list[Reinforcement] = field(default_factory=list)
     closings: list[Closing] = field(default_factory=list)
+    contests: list[Contest] = field(default_factory=list)
+    # What is in doubt, and waits for a judge or a caller.
+    held: list[ProposalDraft] = field(default_factory=list)
     # What is to be changed in the graph of the scope.
     graph: GraphChanges | None = None
     # Proposals about skills, and the versions of skills that the pass has reviewed, by id.
-    skill_proposals: list[ProposalDraft] = field(default_factory=list)
+    skill_proposals: list[SkillProposalDraft] = field(default_factory=list)
     reviewed_skills: dict[str, int] = field(default_factory=dict)
     # Turns as (session id, seq), and ids of signals, which are marked as read by this pass when it ends.
     turns: list[tuple[str, int]] = field(default_factory=list)

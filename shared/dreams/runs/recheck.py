@@ -48,7 +48,7 @@ async def without_deleted(tx: Transaction, outcome: Outcome) -> Outcome:
         shown_memories=existing_memories,
         has_more=True,
     )
-    kept = replace(kept, shown_turns=[], shown_signals=[], graph=None)
+    kept = replace(kept, shown_turns=[], shown_signals=[], graph=None, held=[])
     return _without_what_turns_taught(kept) if outcome.turns else kept
 
 
@@ -67,5 +67,5 @@ async def _signals_exist(tx: Transaction, outcome: Outcome) -> bool:
 
 def _without_what_turns_taught(outcome: Outcome) -> Outcome:
     """Leave the turns unread, so that a later run reads those that are left."""
-    without_changes = replace(outcome, creations=[], reinforcements=[], closings=[])
+    without_changes = replace(outcome, creations=[], reinforcements=[], closings=[], contests=[])
     return replace(without_changes, turns=[], read_signal_ids=[], occurrences=[], inferred_keys=[])

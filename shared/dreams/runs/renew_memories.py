@@ -11,7 +11,6 @@ from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Closing, Reinforcement
 from shared.dreams.runs.present import Present
 from shared.dreams.runs.undone_change_queries import CLOSED
-from shared.dreams.verification.closing import must_stay_open
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
 from shared.infra.transaction import Transaction
@@ -20,6 +19,7 @@ from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import reinforce as memory_reinforce
 from shared.memory.longterm.memory import Memory
 from shared.memory.longterm.reinforce import Addition
+from shared.memory.longterm.safety import is_safety_matter
 
 
 async def reinforce(
@@ -86,6 +86,6 @@ def _code_to_keep_open(
         return RejectionCode.UNCHANGED
     if before.id in present.undone.closed_ids:
         return RejectionCode.UNDONE_BEFORE
-    if must_stay_open(before):  # since the model was asked: confirmed once more
+    if is_safety_matter(before) and not closing.is_judged:  # since it was read: confirmed once more
         return RejectionCode.PROTECTED
     return None

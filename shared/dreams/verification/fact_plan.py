@@ -32,7 +32,8 @@ class Relation(StrEnum):
 class ProposedFact:
     """A fact as the model wrote it. `relation` is None if the model wrote none that is known.
 
-    `of_id` names the memory that the fact repeats or replaces; `sources` are the turns that say it.
+    `of_id` names the memory that the fact repeats or replaces; `sources` are the turns that say it, and
+    `quotes` the words in which they do.
     """
 
     content: str
@@ -43,10 +44,11 @@ class ProposedFact:
     relation: Relation | None
     of_id: str | None
     sources: tuple[TurnKey, ...]
+    quotes: tuple[str, ...] = ()
 
 
 def parse(reply: str) -> list[ProposedFact]:
-    """Parse `{facts: [{content, category, tags, importance?, occurredAt?, relation, of?, sources}]}`.
+    """Parse `{facts: [{content, category, tags, importance?, occurredAt?, relation, of?, sources, quotes?}]}`.
 
     Raises errors.InvalidModelReply if the reply has no list of facts, or too many of them.
     """
@@ -67,6 +69,7 @@ def _parse_fact(item: Mapping[str, Any]) -> ProposedFact:
         relation=_parse_relation(item.get("relation")),
         of_id=_parse_id(item.get("of")),
         sources=tuple(dict.fromkeys(_parse_sources(item.get("sources")))),
+        quotes=_parse_quotes(item.get("quotes")),
     )
 
 
@@ -106,6 +109,12 @@ def _parse_sources(value: Any) -> list[TurnKey]:
     return [(item[0], item[1]) for item in value if _is_turn_key(item)]
 
 
+def _parse_quotes(value: Any) -> tuple[str, ...]:
+    """Return the quotes of a fact; one without its list is one quote, and an empty one is none."""
+    values = value if isinstance(value, list) else [value]
+    return tuple(quote for quote in values if isinstance(quote, str) and quote.strip())
+
+
 def _is_turn_key(item: Any) -> bool:
     return (
         isinstance(item, list)
@@ -127,6 +136,7 @@ def as_json(facts: list[ProposedFact]) -> list[dict[str, Any]]:
             "occurredAt": fact.occurred_at and fact.occurred_at.isoformat(),
             "relation": fact.relation,
             "of": fact.of_id and storable(fact.of_id),
+            "quotes": [storable(quote) for quote in fact.quotes],
             "sources": [[storable(session_id), seq] for session_id, seq in fact.sources],
         }
         for fact in facts

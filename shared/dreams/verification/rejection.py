@@ -43,6 +43,9 @@ class RejectionCode(StrEnum):
     CHANGED_MEANWHILE = "changed_meanwhile"  # a source changed while the model was asked
     UNCONFIRMED = "unconfirmed"  # an assistant said it, and the user did not confirm it
     UNRELATED = "unrelated"  # replaces a memory about something else
+    MISQUOTED = "misquoted"  # quotes what no source says
+    NOT_SAID = "not_said"  # the judge finds that the evidence does not say it
+    CONTRADICTED = "contradicted"  # the judge finds that the evidence says otherwise
     READ_BEFORE = "read_before"  # every turn that says it was mined before
     OUTDATED = "outdated"  # older than the memory that it replaces
     FORGOTTEN = "forgotten"  # a caller has deleted this text

@@ -1,0 +1,172 @@
+"""Decide about statements: a trusted judge about each, or the signs while there is none.
+
+| | no trusted judge, or none that answers | trusted judge |
+|---|---|---|
+| no sign, closes nothing | stored | supported → stored, otherwise refused |
+| … closes the same words but for a value | closed | supported → closed, otherwise not |
+| … closes something else | contested; on a matter of safety the closing is held | the same |
+| any sign | held | as above: the judge is asked, whatever the signs are |
+
+A statement is decided alone, and what it closes apart. No sign refuses anything, and no judge holds anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from shared.foundation import errors
+from shared.language import negation, wording
+from shared.platform.spend.charge import Payer
+from shared.verification import signs
+from shared.verification.claim import Claim, Evidence, Judgement, Verdict
+from shared.verification.signs import Sign
+
+
+class Judge(Protocol):
+    """What gives verdicts on claims: `trusted_judge.TrustedJudge`."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+
+    async def ask(self, payer: Payer, claims: Sequence[Claim]) -> list[Judgement | None]:
+        """Return the judgement of each claim; None for one without a clear verdict."""
+
+
+class Fate(StrEnum):
+    """What becomes of a statement."""
+
+    STORED = "stored"
+    HELD = "held"
+    REFUSED = "refused"
+
+
+class ClosingFate(StrEnum):
+    """What becomes of the earlier statement that a stored one would end."""
+
+    CLOSED = "closed"
+    CONTESTED = "contested"
+    HELD = "held"  # contested, and the closing waits for a judge or a caller
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier statement that a new one would end.
+
+    `is_safety_matter` says that a mistake about it could cost health, money or an account.
+    """
+
+    text: str
+    is_safety_matter: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a model proposes to store: a text, its evidence, and the earlier statement that it would end.
+
+    `shown` is what a judge reads beside the evidence to understand it: the evidence among the turns before
+    it, in their order. `context` are earlier texts of the same writer.
+    """
+
+    text: str
+    evidence: Sequence[Evidence]
+    shown: Sequence[Evidence] = ()
+    context: Sequence[str] = ()
+    closes: Earlier | None = None
+    signs: frozenset[Sign] = field(default_factory=frozenset)
+    """Signs that the caller has found."""
+
+    def claims(self) -> list[Claim]:
+        """Return what a judge is asked: whether it is so and, if it closes something, whether that has ended."""
+        shown = tuple(self.shown or self.evidence)
+        claims = [Claim(self.text, shown)]
+        return claims if self.closes is None else [*claims, Claim(self.text, shown, self.closes.text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a statement and of what it closes, and by whom: `judge_model` is None for the signs."""
+
+    fate: Fate
+    closing: ClosingFate | None = None
+    signs: tuple[Sign, ...] = ()
+    judgement: Judgement | None = None
+    judge_model: str | None = None
+
+    @property
+    def decided_by(self) -> str:
+        """Who has decided: `judge` or `signs`."""
+        return "signs" if self.judge_model is None else "judge"
+
+    @property
+    def columns(self) -> dict[str, str | None]:
+        """The columns of the memory that say so."""
+        verdict = None if self.judgement is None else self.judgement.verdict.value
+        return {"decided_by": self.decided_by, "verdict": verdict, "judge_model": self.judge_model}
+
+
+async def decide(judge: Judge | None, payer: Payer, statements: Sequence[Statement]) -> list[Decision]:
+    """Decide about statements, in their order.
+
+    What the judge gives no clear verdict on, because it is away, over its budget or unclear, is decided by
+    the signs.
+    """
+    judged = iter(await _ask(judge, payer, [claim for item in statements for claim in item.claims()]))
+    decisions: list[Decision] = []
+    for statement in statements:
+        judgements = [next(judged) for _ in statement.claims()]
+        if judge is None or None in judgements:
+            decisions.append(decide_by_signs(statement))
+        else:
+            decisions.append(_by_verdicts(judge.model, [item for item in judgements if item]))
+    return decisions
+
+
+async def _ask(judge: Judge | None, payer: Payer, claims: Sequence[Claim]) -> list[Judgement | None]:
+    if judge is None or not claims:
+        return [None] * len(claims)
+    try:
+        return await judge.ask(payer, claims)
+    except (errors.OverBudget, errors.Unavailable, errors.PromptTooLong):
+        return [None] * len(claims)
+
+
+def _by_verdicts(model: str, judgements: Sequence[Judgement]) -> Decision:
+    judgement, *closings = judgements
+    if judgement.verdict is not Verdict.SUPPORTED:
+        return Decision(Fate.REFUSED, judgement=judgement, judge_model=model)
+    fates = [
+        ClosingFate.CLOSED if closing.verdict is Verdict.SUPPORTED else ClosingFate.REFUSED
+        for closing in closings
+    ]
+    return Decision(Fate.STORED, next(iter(fates), None), judgement=judgement, judge_model=model)
+
+
+def decide_by_signs(statement: Statement) -> Decision:
+    """Decide about a statement without a judge."""
+    found = signs.signs_of_statement(statement.text, statement.evidence, statement.context)
+    ordered = tuple(sign for sign in Sign if sign in statement.signs.union(found))
+    if ordered:
+        return Decision(Fate.HELD, signs=ordered)
+    closing = _closing_by_signs(statement)
+    is_held = closing is ClosingFate.HELD
+    return Decision(Fate.STORED, closing, (Sign.CLOSES_SAFETY_MATTER,) if is_held else ())
+
+
+def _closing_by_signs(statement: Statement) -> ClosingFate | None:
+    earlier = statement.closes
+    if earlier is None:
+        return None
+    if earlier.is_safety_matter:
+        return ClosingFate.HELD
+    return ClosingFate.CLOSED if _changes_value(statement.text, earlier.text) else ClosingFate.CONTESTED
+
+
+def _changes_value(text: str, earlier: str) -> bool:
+    """Tell whether two statements have the same words but for a value: a number, a day, a single word."""
+    if negation.denies(text) is not negation.denies(earlier):
+        return False
+    new, old = wording.content_stems(text), wording.content_stems(earlier)
+    return bool(new & old) and max(len(new - old), len(old - new)) <= 1
