@@ -48,9 +48,11 @@ _MIRROR_RIVALS = """
     BEGIN
         IF TG_OP <> 'DELETE' THEN own = NEW.contested_with; END IF;
         IF TG_OP <> 'INSERT' THEN former = OLD.contested_with; END IF;
-        UPDATE memory SET contested_with = array_remove(contested_with, OLD.id)
+        UPDATE memory SET contested_with = array_remove(contested_with, OLD.id),
+            content_version = content_version + 1
         WHERE tenant = OLD.tenant AND id = ANY (former) AND id <> ALL (own) AND OLD.id = ANY (contested_with);
-        UPDATE memory SET contested_with = contested_with || NEW.id
+        UPDATE memory SET contested_with = contested_with || NEW.id,
+            content_version = content_version + 1
         WHERE tenant = NEW.tenant AND id = ANY (own) AND NEW.id <> ALL (contested_with);
         RETURN NULL;
     END $$

@@ -89,6 +89,21 @@ class PausedStage(ApiModel):
     since: datetime
 
 
+class FullScope(ApiModel):
+    """A scope in which too many proposals wait for a decision: its turns are not mined meanwhile."""
+
+    agent_id: str
+    user_id: str | None
+    held: int
+
+
+class WaitingProposals(ApiModel):
+    """How many proposals wait for a decision, and where mining pauses because of them."""
+
+    held: int
+    mining_paused: list[FullScope]
+
+
 class StatusResponse(ApiModel):
     """The pending work of a tenant, by stage."""
 
@@ -97,6 +112,7 @@ class StatusResponse(ApiModel):
     oldest_pending_seconds: float
     delayed: list[Delay]
     paused: list[PausedStage]
+    proposals: WaitingProposals
 
 
 class Health(ApiModel):

@@ -54,8 +54,12 @@ def _pinned_lines(text: CoreText) -> str:
 
 
 def recalled_line(memory: Memory) -> str:
-    """Return `- [id] (category or general): content`."""
-    return f"- [{memory.id}] ({memory.category or 'general'}): {prompt_safety.single_line(memory.content)}"
+    """Return `- [id] (category or general): content`; of a contested one with its date and its rivals."""
+    marks = memory.category or "general"
+    if memory.contested_with:
+        rivals = ", ".join(f"[{rival_id}]" for rival_id in memory.contested_with)
+        marks += f", {memory.at:%Y-%m-%d}, contested by {rivals}"
+    return f"- [{memory.id}] ({marks}): {prompt_safety.single_line(memory.content)}"
 
 
 def recalled(results: Sequence[MemoryResult]) -> Block | None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from shared.context import blocks, shared_entries, skills
+from shared.context import blocks, rivals, shared_entries, skills
 from shared.context.queries import SessionInputs
 from shared.context.request import Request
 from shared.context.types import MEMORY_BLOCKS, Block, BlockKind, ContextInputs, SkillInputs
@@ -107,7 +107,7 @@ async def _recall(
     results = await memory_search.search(resources, session.scope, request.message, chosen.filters, options)
     inputs.stages += results.stages
     inputs.degraded += results.degraded
-    return results.results
+    return await rivals.with_rivals(resources, session.scope, results.results)
 
 
 async def _read_graph(
@@ -142,7 +142,8 @@ async def _list_newest(
     )
     memories = await memory_search.recall_newest(resources, scope, request.options.filters, limit)
     inputs.stages.append("newest")
-    return [MemoryResult.unscored(memory) for memory in memories]
+    results = [MemoryResult.unscored(memory) for memory in memories]
+    return await rivals.with_rivals(resources, scope, results)
 
 
 async def _read_turns(resources: Resources, session: Session, inputs: ContextInputs) -> list[Turn]:

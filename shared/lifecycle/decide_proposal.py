@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.conversation.sessions import readable_queries
+from shared.conversation.turns.turn import record_id_of
 from shared.foundation import errors
 from shared.foundation.scope import Caller, Scope
 from shared.infra.postgres_failures import repeated_after_deadlock
@@ -17,7 +18,7 @@ from shared.lifecycle import settle_proposal
 from shared.lifecycle.settle_proposal import Decision
 from shared.memory.longterm import save
 from shared.memory.proposals import queries
-from shared.memory.proposals.proposal import Proposal, ProposalState
+from shared.memory.proposals.proposal import Proposal, ProposalState, TurnEvidence
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
@@ -71,9 +72,16 @@ async def decide(
         proposal = await _lock(tx, caller, proposal_id)
         settled = await settle_proposal.settle(tx, proposal, decision)
         response = settled.to_json()
-        record_ids = [settled.id, *settled.edited_at, *([settled.memory_id] if settled.memory_id else [])]
-        await request.store(response, record_ids=[*record_ids, *settled.session_ids], user_id=settled.user_id)
+        await request.store(response, record_ids=_record_ids(settled), user_id=settled.user_id)
         return response
+
+
+def _record_ids(proposal: Proposal) -> list[str]:
+    """Return the records whose text a proposal repeats, and itself."""
+    turns = [item for item in proposal.evidence if isinstance(item, TurnEvidence)]
+    turn_ids = [record_id_of(turn.session_id, turn.seq) for turn in turns]
+    stored = [proposal.memory_id] if proposal.memory_id else []
+    return [proposal.id, *proposal.edited_at, *stored, *sorted(proposal.session_ids), *turn_ids]
 
 
 async def _lock(tx: Transaction, caller: Caller, proposal_id: str) -> Proposal:

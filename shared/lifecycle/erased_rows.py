@@ -23,6 +23,7 @@ from shared.memory.longterm import maintenance_queries
 from shared.memory.longterm.maintenance_queries import LockedMemory
 from shared.memory.playbooks import queries as playbook_queries
 from shared.memory.preferences import queries as preference_queries
+from shared.memory.proposals import queries as proposal_queries
 from shared.memory.skills import queries as skill_queries
 from shared.platform.agents import queries as agent_queries
 from shared.platform.idempotency import queries as idempotency_queries
@@ -112,11 +113,14 @@ async def collect(
         await deletion.add_playbooks(tx, rows, playbook_ids)
     await deletion.add_sessions(tx, rows, sessions, shared_namespaces=True)
     await deletion.add_memories(tx, rows, [memory.id for memory in memories])
+    # One that rests on a deleted turn goes with it, uncounted: so they are counted before.
+    rows.subjects[Subject.PROPOSAL] = await proposal_queries.lock_of(tx, **owner.column)
     from_sessions = await triple_queries.lock_of(tx, session_ids=[session.id for session in sessions])
     deletion.add_triples(rows, from_sessions)
     if is_complete:
         await _add_owner(tx, rows, owner)
     counts = Counter(
+        proposals=len(rows.subjects[Subject.PROPOSAL]),
         memories=len(memories),
         archived=sum(memory.is_archived for memory in memories),
         sessions=len(sessions),

@@ -39,7 +39,7 @@ _BATCH = 5_000
 _COUNTED = (
     *("memories", "archived", "history", "sessions", "feedback", "turns", "observations", "snippets"),
     *("dream_runs", "stored_responses", "anonymised_charges", "texts", "files", "pinned_texts"),
-    *("business_context_lines", "preferences", "playbooks"),
+    *("business_context_lines", "preferences", "playbooks", "proposals"),
     *("skills", "skill_files", "entities", "triples", "documents", "document_chunks"),
     *("working_entries", "scratch_stores", "points"),
 )

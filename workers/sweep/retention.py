@@ -24,6 +24,7 @@ from shared.memory.longterm import history_queries, maintenance_queries
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.playbooks import settle
 from shared.memory.preferences import learnt
+from shared.memory.proposals import queries as proposal_queries
 from shared.memory.skills import use_queries
 from shared.memory.working import entries
 from shared.platform.idempotency import queries as idempotency_queries
@@ -96,7 +97,8 @@ async def delete_old_turns(resources: Resources, tenant: str) -> int:
 async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     """Delete history, responses, cached embeddings, signals, dream records and expired parts of graphs.
 
-    A summary is kept as long as turns are, from when it was last written. Return the number of deleted rows
+    Proposals that have waited too long expire, and go later, as decided ones do. A summary is kept as long
+    as turns are, from when it was last written. Return the number of deleted rows
     of each.
     """
     settings = resources.settings
@@ -107,7 +109,9 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
     graph_age = timedelta(days=settings.retention_graph_days)
     dream_age = timedelta(days=settings.retention_dream_days)
     use_age = timedelta(days=settings.retention_skill_use_days)
+    proposal_age = timedelta(days=settings.retention_proposal_days)
     async with resources.postgres.for_tenant(tenant) as tx:
+        await proposal_queries.expire(tx)
         deleted_counts = {
             "responses": await idempotency_queries.expire(tx, response_age),
             "embeddings": await embedding_cache.expire(tx, embedding_age),
@@ -115,6 +119,7 @@ async def delete_old_rows(resources: Resources, tenant: str) -> dict[str, int]:
             "dreams": await dream_queries.delete_old_runs(tx, dream_age),
             "graph": await delete_graph.purge_expired(tx, graph_age, _GRAPH_BATCH),
             "erasures": await erasure_queries.expire(tx, erasure_age),
+            "proposals": await proposal_queries.delete_decided(tx, proposal_age),
             "skill_uses": await use_queries.expire(tx, use_age),
             "history": 0,
             "summaries": 0,

@@ -51,6 +51,7 @@ class Counts:
     expired_dreams: int = 0
     expired_graph: int = 0
     expired_skill_uses: int = 0
+    expired_proposals: int = 0
     expired_erasures: int = 0
     expired_reservations: int = 0
     rolled_over_budgets: int = 0

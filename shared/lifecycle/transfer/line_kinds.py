@@ -7,8 +7,8 @@ reason. So a new column is carried as soon as its table has it.
 
 What belongs to the installation is no line at all: spend, budgets and prices, API keys, directives, the
 business context and the consent to patterns (the tenant's, and no scope's: they have routes of their own),
-history, earlier versions and tombstones, where skills were used, dream runs with their marks, promotions, and
-everything that expires by itself (working memory, `tmp` stores).
+history, earlier versions and tombstones, where skills were used, dream runs with their marks, proposals,
+promotions, and everything that expires by itself (working memory, `tmp` stores).
 """
 
 from shared.conversation.feedback.table import feedback_signal

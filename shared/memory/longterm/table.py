@@ -53,7 +53,7 @@ memory = Table(
     # The version of the point in the index: every change of a searchable field is a new version. An imported
     # memory may have the id of a deleted one; it begins with the time in microseconds, above all that were.
     Column("version", BigInteger, nullable=False, server_default=text("1")),
-    # The version of a recalled line: changes with content and category, not with reinforcement.
+    # The version of a recalled line: changes with content, category and rivals, not with reinforcement.
     Column("content_version", Integer, nullable=False, server_default=text("1")),
     Column("reinforcement_count", Integer, nullable=False, server_default=text("1")),
     Column("occurred_at", DateTime(timezone=True)),

@@ -189,17 +189,16 @@ async def decide(tx: Transaction, proposal_id: str, columns: Mapping[str, Any]) 
     return decided
 
 
-async def list_full_scopes(tx: Transaction, max_held: int) -> list[tuple[str, str | None, int]]:
-    """Return (agent id, user id, number) of the scopes in which at least so many proposals wait."""
+async def count_by_scope(tx: Transaction) -> list[tuple[str, str | None, int]]:
+    """Return (agent id, user id, number) of the scopes of the tenant in which proposals wait."""
     columns = proposal.c
     statement = (
         select(columns.agent_id, columns.user_id, func.count())
         .where(tenant_filter(proposal, tx.tenant), _IS_WAITING)
         .group_by(columns.agent_id, columns.user_id)
-        .having(func.count() >= max_held)
         .order_by(columns.agent_id, columns.user_id)
     )
-    return [tuple(row) for row in await tx.execute(statement)]
+    return [(agent_id, user_id, held) for agent_id, user_id, held in await tx.execute(statement)]
 
 
 async def expire(tx: Transaction, scope: Scope | None = None) -> int:

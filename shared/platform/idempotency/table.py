@@ -30,6 +30,7 @@ idempotent_response = Table(
         info=names_and_clears(
             *(Subject.MEMORY, Subject.SESSION, Subject.TURN, Subject.WITHDRAWN_TURN, Subject.LOG),
             *(Subject.PLAYBOOK, Subject.DOCUMENT, Subject.SKILL, Subject.ENTITY, Subject.TRIPLE),
+            Subject.PROPOSAL,
             clears=_NAMING,
         ),
     ),

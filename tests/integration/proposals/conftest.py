@@ -60,11 +60,12 @@ def fact(
     return ProposalDraft(**{"kind": ProposalKind.FACT, "row": row, "evidence_turns": turns} | known)
 
 
-async def hold(gateway: Gateway, scope: Json, *drafts: ProposalDraft) -> Held:
+async def hold(gateway: Gateway, scope: Json, *drafts: ProposalDraft, max_held: int = 1000) -> Held:
     """Hold drafts, as a pass does."""
     resources = gateway.resources
+    settings = resources.settings.model_copy(update={"proposal_max_per_scope": max_held})
     async with resources.transaction(gateway.tenant) as tx:
-        return await hold_proposals.hold(tx, resources.settings, Scope(gateway.tenant, **scope), drafts)
+        return await hold_proposals.hold(tx, settings, Scope(gateway.tenant, **scope), drafts)
 
 
 async def hold_one(gateway: Gateway, scope: Json, draft: ProposalDraft) -> str:
