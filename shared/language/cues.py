@@ -1,4 +1,4 @@
-"""Words by which a text is no plain statement of what is: a condition, a wish, a plan, a report, a joke, a past.
+"""Words by which a text states no plain fact: a condition, a wish, a plan, a report, a joke, something past.
 
 A cheap hint, in eight languages. Whoever needs to know reads the sentence.
 """
@@ -58,7 +58,8 @@ _WORDS = {
         brincadeira piada brincando kkk+ graça rsrs
     """,
     Cue.PAST: r"""
-        used\sto back\swhen back\sthen formerly former ex ago once in\sthose\sdays as\sa\s(?:child|kid|boy|girl|student)
+        used\sto back\swhen back\sthen formerly former ex ago once in\sthose\sdays
+        as\sa\s(?:child|kid|boy|girl|student)
         früher damals ehemals ehemalige ehemaliger einst als\s(?:kind|student|studentin)
         autrefois jadis ancien ancienne avant à\sl'époque quand\sj'étais
         antes solía antiguamente exmarido entonces de\sniño de\sniña
@@ -67,14 +68,16 @@ _WORDS = {
     """,
 }
 _UNSPACED = {
-    Cue.CONDITION: "たら|なら(?!ない)|れば|かもしれ|もし|でしょう|だろう|如果|要是|假如|也许|可能|大概|就好了",
+    Cue.CONDITION: "たら|なら(?!ない)|れば|かもしれ|もし|でしょう|だろう"
+    "|如果|要是|假如|也许|可能|大概|就好了",
     Cue.PLAN: "たい|つもり|予定|考えて|想(?!起)|打算|计划|計劃|准备|希望|ほしい",
     Cue.REPORT: "そうです|らしい|と言|って言|と聞|听说|聽說|据说|說|说(?!明)|觉得|認為|认为",
     Cue.JOKE: "なんて|冗談|笑|开玩笑|開玩笑|哈哈",
     Cue.PAST: "以前|昔|かつて|元(?:妻|夫|彼)|从前|從前|曾经|曾經|过去|過去|小时候|当年",
 }
 _PATTERNS = {
-    cue: re.compile(rf"(?<![\w-])(?:{'|'.join(_WORDS[cue].split())})(?!\w)|{_UNSPACED[cue]}") for cue in _WORDS
+    cue: re.compile(rf"(?<![\w-])(?:{'|'.join(_WORDS[cue].split())})(?!\w)|{_UNSPACED[cue]}")
+    for cue in _WORDS
 }
 
 
@@ -82,4 +85,4 @@ def cues_of(text: str) -> frozenset[Cue]:
     """Return what the words of a text hint at."""
     plain = text.casefold().replace("\u2019", "'")
     cues = {cue for cue, pattern in _PATTERNS.items() if pattern.search(plain)}
-    return frozenset(cues | ({Cue.QUESTION} if re.search("[?？]", plain) else set()))
+    return frozenset(cues | ({Cue.QUESTION} if re.search("[?\uff1f]", plain) else set()))

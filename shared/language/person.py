@@ -12,10 +12,11 @@ _USER_WORDS = """
 user nutzer nutzerin benutzer benutzerin anwender utilisateur utilisatrice usuario usuaria usuário usuária
 utilizador utilizadora utente gebruiker gebruikster
 """
-_USER = re.compile(rf"\b(?:{'|'.join(_USER_WORDS.split())})\b(?!['\u2019]s\b)|ユーザー(?!の)|用户(?!的)|用戶(?!的)")
+_ANY_USER = "|".join(_USER_WORDS.split())
+_USER = re.compile(rf"\b(?:{_ANY_USER})\b(?!['\u2019]s\b)|ユーザー(?!の)|用户(?!的)|用戶(?!的)")
 _USER_NEAR_START = 4
 _OWNED_BY_USER = re.compile(
-    rf"\b(?:de la|de l['\u2019]|de|du|del|della|dell['\u2019]|do|da|der|van de)\s?(?:{'|'.join(_USER_WORDS.split())})\b"
+    rf"\b(?:de la|de l['\u2019]|de|du|del|della|dell['\u2019]|do|da|der|van de)\s?(?:{_ANY_USER})\b"
 )
 _FIRST = frozenset(
     """
@@ -48,7 +49,9 @@ _THIRD_UNSPACED = re.compile("彼|他|她|它")
 _TOPIC = re.compile("[はが]")
 _KANA = re.compile("[\u3040-\u30ff]")
 _CONNECTIVES = frozenset("y e mas pero ma entonces então também también anche allora ya já".split())  # noqa: SIM905
-_FIRST_VERB = re.compile(r"(?:\w{3,}o|ho|so|sou|soy|vou|voy|estou|estoy|doy|dou|sei|hei|tenho|\w{3,}(?:ei|é|í|i))")
+_FIRST_VERB = re.compile(
+    r"(?:\w{3,}o|ho|so|sou|soy|vou|voy|estou|estoy|doy|dou|sei|hei|tenho|\w{3,}(?:ei|é|í|i))"
+)
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;\n\u2026\u201e\u201c\"(\u2013\u2014])\s*$")
 _DETERMINER = re.compile(
@@ -73,7 +76,7 @@ def is_about_user(statement: str) -> bool:
 
 def names_user(statement: str) -> bool:
     """Tell whether a statement names the user in any role."""
-    return re.search("|".join((*_USER_WORDS.split(), "ユーザー", "用户", "用戶")), statement.casefold()) is not None
+    return re.search(rf"{_ANY_USER}|ユーザー|用户|用戶", statement.casefold()) is not None
 
 
 def is_about_writer(clause: str) -> bool:
@@ -99,7 +102,10 @@ def is_about_own(clause: str) -> bool:
 
 def is_about_reader(question: str) -> bool:
     """Tell whether a question asks its reader about the reader."""
-    return not _SECOND.isdisjoint(words_of(question)) or re.search("[你您]|あなた|ますか|ですか", question) is not None
+    return (
+        not _SECOND.isdisjoint(words_of(question))
+        or re.search("[你您]|あなた|ますか|ですか", question) is not None
+    )
 
 
 def is_about_third(clause: str) -> bool:
@@ -127,6 +133,6 @@ def names_in(text: str) -> frozenset[str]:
 
 
 def first_name(statement: str) -> frozenset[str]:
-    """Return the first word of a statement, in lower case, if it may be the name of its subject; at most one."""
+    """Return the first word of a statement, in lower case, unless it is known to be no name."""
     words = words_of(statement)[:1]
     return frozenset(word for word in words if not common_words.is_common_opener(word))

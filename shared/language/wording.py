@@ -1,7 +1,7 @@
 """Compare a statement with the clauses that say it: how much of either is in the other.
 
-Who says something anew uses nearly all words of the clause and few others. Words are compared by their stem, or
-by their first five letters where the language inflects; scripts without spaces by pairs of characters.
+Who says something anew uses nearly all words of the clause and few others. Words are compared by their stem,
+or by their first letters where the language inflects; scripts without spaces by pairs of characters.
 Grammar and the words for the user don't count.
 """
 
@@ -13,6 +13,7 @@ from shared.language import common_words, quantities
 from shared.search.text import stemmer, tokenizer
 
 _PREFIX_LENGTH = 3
+_SURE_LENGTH = 5
 _WORD = re.compile(r"[^\W\d_]+")
 _MAX_CLAUSES = 5
 _SENTENCE = re.compile(
@@ -68,19 +69,20 @@ def share(stems: frozenset[str], others: frozenset[str]) -> float:
     by_beginning: dict[str, list[str]] = {}
     for other in others:
         by_beginning.setdefault(other[:_PREFIX_LENGTH], []).append(other)
-    found = (
-        stem in others or any(_is_inflected(stem, other) for other in by_beginning.get(stem[:_PREFIX_LENGTH], ()))
-        for stem in stems
-    )
-    return sum(found) / len(stems)
+
+    def is_found(stem: str) -> bool:
+        candidates = by_beginning.get(stem[:_PREFIX_LENGTH], ())
+        return stem in others or any(_is_inflected(stem, candidate) for candidate in candidates)
+
+    return sum(map(is_found, stems)) / len(stems)
 
 
 def _is_inflected(stem: str, other: str) -> bool:
-    """Tell whether two words may be forms of one: they differ after their fifth letter, or in the last ones."""
+    """Tell whether two words may be forms of one: they differ after the fifth letter, or in the last."""
     if tokenizer.is_unspaced(stem):
         return False
-    shorter = min(len(stem), len(other))
-    return stem[: max(_PREFIX_LENGTH, min(5, shorter - 1))] == other[: max(_PREFIX_LENGTH, min(5, shorter - 1))]
+    length = max(_PREFIX_LENGTH, min(_SURE_LENGTH, len(stem) - 1, len(other) - 1))
+    return stem[:length] == other[:length]
 
 
 def spans(text: str) -> Iterator[Span]:
@@ -93,7 +95,7 @@ def spans(text: str) -> Iterator[Span]:
 
 
 def nearest(statement: str, texts: Sequence[str], allowed: frozenset[str]) -> Match | None:
-    """Return the clauses of some texts that come nearest to a statement, which may have `allowed` stems, too."""
+    """Return the clauses that come nearest to a statement, which may have the `allowed` stems, too."""
     stems = content_stems(statement)
     matches = (
         Match(span, share(stems, said | allowed), share(said, stems))

@@ -79,7 +79,7 @@ class Statement:
     """Signs that the caller has found."""
 
     def claims(self) -> list[Claim]:
-        """Return what a judge is asked: whether it is so and, if it closes something, whether that has ended."""
+        """Return what a judge is asked: whether it is so, and whether what it closes has ended."""
         shown = tuple(self.shown or self.evidence)
         claims = [Claim(self.text, shown)]
         return claims if self.closes is None else [*claims, Claim(self.text, shown, self.closes.text)]

@@ -15,6 +15,6 @@ def normalised(text: str) -> str:
 
 
 def stands_in(quote: str, normalised_text: str) -> bool:
-    """Tell whether a quote, which has a letter or a digit, stands in a text that `normalised` has returned."""
+    """Tell whether a quote with a letter or a digit stands in a text that `normalised` has returned."""
     words = normalised(quote)
     return any(character.isalnum() for character in words) and words in normalised_text

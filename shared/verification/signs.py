@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from shared.foundation.roles import Role
 from shared.language import common_words, named_days, negation, person, wording
-from shared.language.cues import Cue, cues_of
+from shared.language.cues import cues_of
 from shared.language.specifics import ParsedText
 from shared.language.text_parser import parse_text
 from shared.language.wording import Match
@@ -39,7 +39,7 @@ class Sign(StrEnum):
 MIN_COVERED = 0.9
 """Share of a statement's words that its passage has."""
 MIN_USED = 0.6
-"""Share of the passage's words that the statement has; what it leaves out may be the subject or a condition."""
+"""Share of the passage's words that the statement has: what it leaves out may be its subject."""
 
 
 def signs_of_statement(
@@ -51,6 +51,8 @@ def signs_of_statement(
     """
     said = [item.text for item in evidence if item.speaker != Role.ASSISTANT]
     asked = [item.text for item in evidence if item.speaker == Role.ASSISTANT]
+    if any(map(negation.is_denying_answer, said)):
+        asked = []
     parsed, specifics = parse_text(statement), _said_specifics(evidence, context)
     match = wording.nearest(statement, said, _allowed(statement, specifics, asked, context))
     signs = set[Sign]()
@@ -90,7 +92,7 @@ def _allowed(
 
 
 def _said_specifics(evidence: Sequence[Evidence], context: Sequence[str]) -> ParsedText:
-    """Return the specifics that a statement may have: numbers and days of the evidence, names of the context."""
+    """Return what a statement may have: numbers and days of the evidence, names of the context."""
     said = parse_text("\n".join(item.text for item in evidence))
     written_on = {date.fromisoformat(item.date[:10]) for item in evidence if item.date}
     named_days.add_meant_days(said, written_on)
@@ -105,7 +107,7 @@ def _said_specifics(evidence: Sequence[Evidence], context: Sequence[str]) -> Par
 
 
 class _Subjects:
-    """Whom a statement and a passage speak of. Words at the start of a sentence are names if others show it."""
+    """Whom a statement and a passage speak of: a word is a name if a capital within a sentence shows it."""
 
     def __init__(self, statement: str, match: Match, asked: Sequence[str], context: Sequence[str]) -> None:
         self._statement = statement
@@ -132,7 +134,8 @@ class _Subjects:
     def _is_said_of_writer(self, clause: str) -> bool:
         is_asked = any(map(person.is_about_reader, self._asked))
         is_fragment = self._match.covered == self._match.used == 1.0
-        is_writer = person.is_about_writer(clause) or ((is_asked or is_fragment) and not person.is_about_own(clause))
+        may_be_writer = (is_asked or is_fragment) and not person.is_about_own(clause)
+        is_writer = may_be_writer or person.is_about_writer(clause)
         if not is_writer or not self._names(clause) <= frozenset(person.words_of(self._statement)):
             return False
         return not person.is_about_third(clause) or bool(self._names(self._statement))

@@ -1,8 +1,8 @@
 """Pass `mine_facts`: take what is worth knowing in another conversation out of the turns of users.
 
 The model is shown the turns that this pass has not read, a few before them, and what is known already. Code
-checks the form of its answer (`shared/dreams/verification/fact_check.py`), and a judge or signs decide what of
-it is stored (`shared/verification/decision.py`).
+checks the form of its answer (`shared/dreams/verification/fact_check.py`), and a judge or signs decide what
+of it is stored (`shared/verification/decision.py`).
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from shared.dreams.verification.fact_check import ShownConversation
 from shared.foundation import prompt_size
 from shared.foundation.roles import Role
 from shared.memory.longterm.memory import Memory
+from shared.memory.proposals import hold
 from shared.platform.agents import profile
 from workers.enrichment import known_facts
 from workers.enrichment.mined_facts import MinedFacts
@@ -80,6 +81,8 @@ async def _load_inputs(context: PassContext) -> _Inputs:
         reason = await profile.reason_not_to_mine(tx, scope)
         if reason is not None:
             raise PassSkipped(reason)
+        if await hold.is_full(tx, context.resources.settings, scope):
+            raise PassSkipped("too many proposals wait for a decision", has_more=True)
         turns, has_more = await unread_turn_queries.list_oldest_unread(
             tx, scope, context.name, limit, unread_turn_queries.is_mineable()
         )

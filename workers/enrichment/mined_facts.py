@@ -130,7 +130,9 @@ class MinedFacts:
         if judgement is not None and judgement.verdict is Verdict.CONTRADICTED:
             code = RejectionCode.CONTRADICTED
         item = item_reference(kind, [fact.of.id] if fact.of else [], self._proposed.index(fact.proposed))
-        self._rejections.append({"code": code, "detail": "the judge does not find it in the evidence", **item})
+        self._rejections.append(
+            {"code": code, "detail": "the judge does not find it in the evidence", **item}
+        )
 
     def _reinforce(self, memory: Memory, turn_keys: set[TurnKey]) -> None:
         if memory.id in self._found:

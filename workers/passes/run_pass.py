@@ -17,6 +17,7 @@ from shared.dreams.runs import apply, recheck
 from shared.dreams.runs import queries as dream_queries
 from shared.dreams.runs.applied_changes import AppliedChanges
 from shared.dreams.runs.dream_run import PassState, Run, RunState
+from shared.dreams.runs.hold_doubted import hold_doubted
 from shared.dreams.runs.outcome import Outcome, PassSkipped
 from shared.dreams.skill_proposals import decide as decide_proposals
 from shared.foundation import errors
@@ -151,6 +152,8 @@ async def _apply_outcome(
     outcome = await recheck.without_deleted(tx, outcome)
     if not run.dry_run:
         applied_changes = await apply.apply(tx, run, name, outcome)
+        settings = context.resources.settings
+        outcome = await hold_doubted(tx, settings, run, outcome, applied_changes)
         applied_changes.skill_counts, skipped = await decide_proposals.store(
             tx, context.resources, run.scope, run.id, name, outcome.skill_proposals
         )

@@ -1,6 +1,6 @@
 """Facts as statements to decide about: what of the conversation is their evidence, and what explains it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC
 
 from shared.conversation.turns.turn import Turn
@@ -37,7 +37,7 @@ def statement_of(fact: Fact, shown: ShownConversation) -> Statement:
     )
 
 
-def _in_order(turns: Sequence[Turn]) -> list[Turn]:
+def _in_order(turns: Iterable[Turn]) -> list[Turn]:
     return sorted(turns, key=lambda turn: (turn.session_id, turn.seq))
 
 
@@ -48,9 +48,9 @@ def _read_by_judge(sources: Sequence[Turn], shown: ShownConversation) -> list[Tu
         seqs = [turn.seq for turn in sources if turn.session_id == session_id]
         of_session = [turn for turn in _in_order(shown.turns.values()) if turn.session_id == session_id]
         before = [turn for turn in of_session if turn.seq < seqs[0]][-_TURNS_BEFORE:]
-        close = [turn for turn in of_session if turn.seq in seqs or seqs[0] <= turn.seq <= seqs[0] + _TURNS_BEFORE]
-        until = [turn for turn in close if turn.seq <= seqs[-1]]
-        turns |= {(turn.session_id, turn.seq): turn for turn in [*before, *until]}
+        near = range(seqs[0], min(seqs[-1], seqs[0] + _TURNS_BEFORE) + 1)
+        between = [turn for turn in of_session if turn.seq in seqs or turn.seq in near]
+        turns |= {(turn.session_id, turn.seq): turn for turn in [*before, *between]}
     return list(turns.values())
 
 

@@ -27,11 +27,16 @@ class AppliedChanges:
     graph: AppliedGraph = field(default_factory=AppliedGraph)
     # The number of proposals about skills, by what became of them.
     skill_counts: dict[str, int] = field(default_factory=dict)
+    # The pairs of memories that contest each other, and the proposals that wait for a judge or a caller.
+    contested_count: int = 0
+    held_count: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of changes by action: created, archived, skill_proposed, …; of the graph by record."""
-        return dict(Counter(change["action"] for change in self.diff)) | self.graph.counts | self.skill_counts
+        doubted = {"contested": self.contested_count, "held": self.held_count}
+        changes = Counter(change["action"] for change in self.diff) + Counter(doubted)
+        return dict(changes) | self.graph.counts | self.skill_counts
 
 
 def reason_of(run_id: str, name: str) -> str:

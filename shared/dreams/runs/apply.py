@@ -63,8 +63,8 @@ async def apply(tx: RecordTransaction, run: Run, name: DreamPass, outcome: Outco
         await renew_memories.reinforce(tx, run, name, reinforcement, present, applied_changes)
     for closing in outcome.closings:
         await renew_memories.close(tx, run, name, closing, present, applied_changes)
-    for contest in outcome.contests:
-        await renew_memories.contest(tx, run, name, contest, present, applied_changes)
+    for rivalry in outcome.contests:
+        await renew_memories.contest(tx, run, name, rivalry, present, applied_changes)
     await queries.insert_changes(tx, applied_changes.diff)
     graph = outcome.graph or GraphChanges()
     graph.closed_memories = [row["entry_id"] for row in applied_changes.diff if row["action"] == "closed"]

@@ -8,13 +8,13 @@ from shared.dreams.runs.applied_changes import (
     reinforcement_row,
 )
 from shared.dreams.runs.dream_run import Run
-from shared.dreams.runs.outcome import Closing, Reinforcement
+from shared.dreams.runs.outcome import Closing, Contest, Reinforcement
 from shared.dreams.runs.present import Present
 from shared.dreams.runs.undone_change_queries import CLOSED
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.stages import DreamPass
 from shared.infra.transaction import Transaction
-from shared.memory.longterm import history
+from shared.memory.longterm import contested, history
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm import reinforce as memory_reinforce
 from shared.memory.longterm.memory import Memory
@@ -67,6 +67,26 @@ async def close(
     await history.add_change(tx, ACTOR, "closed", before, after, reason_of(run.id, name))
     applied_changes.changed_memories[after.id] = after
     applied_changes.diff.append(change_row(run, name, "closed", after, before, [successor.id], CLOSED))
+
+
+async def contest(
+    tx: Transaction,
+    run: Run,
+    name: DreamPass,
+    rivalry: Contest,
+    present: Present,
+    applied_changes: AppliedChanges,
+) -> None:
+    """Let a memory stay valid beside the new one that says otherwise: each names the other."""
+    before = applied_changes.created.get(rivalry.memory.id) or present.memories.get(rivalry.memory.id)
+    rival = applied_changes.created.get(rivalry.rival_id)
+    if before is None or rival is None or before.id == rival.id:
+        applied_changes.skipped.append({"code": RejectionCode.CHANGED_MEANWHILE, "ids": [rivalry.memory.id]})
+        return
+    rivals = await contested.contest(tx, rival, before, ACTOR, reason_of(run.id, name))
+    if rivals is not None:
+        applied_changes.changed_memories |= {memory.id: memory for memory in rivals}
+        applied_changes.contested_count += 1
 
 
 def _code_to_keep_open(

@@ -53,7 +53,7 @@ class ShownConversation:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact of a form that can be stored. `of` is the memory that it repeats or replaces; it has no other relation."""
+    """A fact of a form that can be stored. `of` is the memory that it repeats or replaces, if it does."""
 
     proposed: ProposedFact
     relation: Relation

@@ -48,7 +48,7 @@ class ProposedFact:
 
 
 def parse(reply: str) -> list[ProposedFact]:
-    """Parse `{facts: [{content, category, tags, importance?, occurredAt?, relation, of?, sources, quotes?}]}`.
+    """Parse `{facts: [{content, category, tags, importance?, occurredAt?, relation, of?, sources, …}]}`.
 
     Raises errors.InvalidModelReply if the reply has no list of facts, or too many of them.
     """
