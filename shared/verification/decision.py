@@ -11,9 +11,9 @@ A statement is decided alone, and what it closes apart. No sign refuses anything
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from shared.foundation import errors
 from shared.language import negation, wording
@@ -66,8 +66,9 @@ class Earlier:
 class Statement:
     """What a model proposes to store: a text, its evidence, and the earlier statement that it would end.
 
-    `shown` is what a judge reads beside the evidence to understand it: the evidence among the turns before
-    it, in their order. `context` are earlier texts of the same writer.
+    `shown` is what a judge reads instead of the evidence alone, to understand it: the evidence among the
+    turns before it, in their order. `context` are earlier texts of the same writer, or labels. A retelling
+    says anew what was written to be kept: a note or memories. `found_signs` has the caller found.
     """
 
     text: str
@@ -75,8 +76,8 @@ class Statement:
     shown: Sequence[Evidence] = ()
     context: Sequence[str] = ()
     closes: Earlier | None = None
-    signs: frozenset[Sign] = field(default_factory=frozenset)
-    """Signs that the caller has found."""
+    is_retelling: bool = False
+    found_signs: frozenset[Sign] = frozenset()
 
     def claims(self) -> list[Claim]:
         """Return what a judge is asked: whether it is so, and whether what it closes has ended."""
@@ -101,7 +102,7 @@ class Decision:
         return "signs" if self.judge_model is None else "judge"
 
     @property
-    def columns(self) -> dict[str, str | None]:
+    def columns(self) -> dict[str, Any]:
         """The columns of the memory that say so."""
         verdict = None if self.judgement is None else self.judgement.verdict.value
         return {"decided_by": self.decided_by, "verdict": verdict, "judge_model": self.judge_model}
@@ -146,8 +147,9 @@ def _by_verdicts(model: str, judgements: Sequence[Judgement]) -> Decision:
 
 def decide_by_signs(statement: Statement) -> Decision:
     """Decide about a statement without a judge."""
-    found = signs.signs_of_statement(statement.text, statement.evidence, statement.context)
-    ordered = tuple(sign for sign in Sign if sign in statement.signs.union(found))
+    find_signs = signs.signs_of_retelling if statement.is_retelling else signs.signs_of_statement
+    found = find_signs(statement.text, statement.evidence, statement.context)
+    ordered = tuple(sign for sign in Sign if sign in found | statement.found_signs)
     if ordered:
         return Decision(Fate.HELD, signs=ordered)
     closing = _closing_by_signs(statement)

@@ -11,7 +11,7 @@ from datetime import date
 from enum import StrEnum
 
 from shared.foundation.roles import Role
-from shared.language import common_words, named_days, negation, person, wording
+from shared.language import common_words, named_days, negation, person, swaps, wording
 from shared.language.cues import cues_of
 from shared.language.specifics import ParsedText
 from shared.language.text_parser import parse_text
@@ -42,10 +42,15 @@ MIN_USED = 0.6
 """Share of the passage's words that the statement has: what it leaves out may be its subject."""
 
 
+MIN_RETOLD = 0.8
+MIN_RETOLD_USED = 0.6
+"""Share of the words of a retelling that its sources have."""
+
+
 def signs_of_statement(
     statement: str, evidence: Sequence[Evidence], context: Sequence[str] = ()
-) -> tuple[Sign, ...]:
-    """Return the signs of a statement, in the order of their definition.
+) -> set[Sign]:
+    """Return the signs of a statement about what somebody said.
 
     `context` are earlier texts of the same writer, which may name whom a pronoun means.
     """
@@ -59,17 +64,47 @@ def signs_of_statement(
     if any(not _is_user_word(word) for word in parsed.certain_missing_in(specifics)):
         signs.add(Sign.ADDED)
     if match is None or match.covered < MIN_COVERED or match.used < MIN_USED:
-        return tuple(sign for sign in Sign if sign in signs | {Sign.OTHER_WORDS})
+        return signs | {Sign.OTHER_WORDS}
     signs |= {Sign(cue) for cue in cues_of(match.span.sentence) - cues_of(statement)}
     if negation.denies(statement) is not negation.denies(negation.without_answer(match.span.text)):
         signs.add(Sign.NEGATION)
     if not _Subjects(statement, match, asked, context).are_same():
         signs.add(Sign.SUBJECT)
-    return tuple(sign for sign in Sign if sign in signs)
+    return signs
+
+
+def _days_of(evidence: Sequence[Evidence]) -> set[date]:
+    return {date.fromisoformat(item.date[:10]) for item in evidence if item.date}
 
 
 def _is_user_word(word: str) -> bool:
     return word.casefold() in common_words.USER_WORDS
+
+
+def signs_of_retelling(text: str, evidence: Sequence[Evidence], labels: Sequence[str] = ()) -> set[Sign]:
+    """Return the signs of a text that retells notes or memories, which were written to be kept.
+
+    It may leave things out: the sources stay as evidence. `labels` are what the model was shown beside them.
+    """
+    sources = [item.text for item in evidence]
+    shown = parse_text("\n".join([*sources, *labels]))
+    written_on = _days_of(evidence)
+    named_days.add_meant_days(shown, written_on)
+    named_days.add_near_years(shown, written_on)
+    match = wording.nearest(text, sources, wording.content_stems("\n".join([*labels, *_days_in(shown)])))
+    is_near = match is not None and match.covered >= MIN_RETOLD and match.used >= MIN_RETOLD_USED
+    said = "" if match is None else match.span.text
+    found = {
+        Sign.ADDED: any(not _is_user_word(word) for word in parse_text(text).certain_missing_in(shown)),
+        Sign.NEGATION: negation.denies(text) is not negation.denies(said),
+        Sign.SUBJECT: bool(swaps.swapped_words(text, sources)),
+        Sign.OTHER_WORDS: not is_near,
+    }
+    return {sign for sign, is_found in found.items() if is_found}
+
+
+def _days_in(shown: ParsedText) -> frozenset[str]:
+    return named_days.ALL_NAMES & shown.words
 
 
 def _allowed(
@@ -94,7 +129,7 @@ def _allowed(
 def _said_specifics(evidence: Sequence[Evidence], context: Sequence[str]) -> ParsedText:
     """Return what a statement may have: numbers and days of the evidence, names of the context."""
     said = parse_text("\n".join(item.text for item in evidence))
-    written_on = {date.fromisoformat(item.date[:10]) for item in evidence if item.date}
+    written_on = _days_of(evidence)
     named_days.add_meant_days(said, written_on)
     named_days.add_near_years(said, written_on)
     names = parse_text("\n".join(context))

@@ -1,4 +1,4 @@
-"""Pass `consolidate`: the model proposes what to merge and archive, and `check` decides what is applied.
+"""Pass `consolidate`: the model proposes what to merge and archive; a judge or signs decide about each merge.
 
 Memories that were reviewed before and have not changed since are not shown to the model again. A scope
 without changes therefore costs no call, and the cost of a large scope depends on how much has changed in
@@ -17,17 +17,17 @@ from typing import Any
 from shared.conversation.feedback import report as feedback_report
 from shared.conversation.feedback.feedback_signal import FeedbackSignal
 from shared.dreams.runs import progress_queries
-from shared.dreams.runs.outcome import ArchiveRequest, NewMemory, Outcome, PassSkipped
+from shared.dreams.runs.outcome import ArchiveRequest, Outcome, PassSkipped
 from shared.dreams.verification import plan as dream_plan
 from shared.dreams.verification.check import CheckedPlan, Snapshot, check
-from shared.dreams.verification.merge import row_from_merge
 from shared.dreams.verification.plan import Plan
-from shared.dreams.verification.rejection import REPAIRABLE, Rejection, RejectionCode, item_reference
-from shared.foundation import errors, prompt_size
+from shared.dreams.verification.rejection import item_reference
+from shared.foundation import prompt_size
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import scope_queries
 from shared.memory.longterm.memory import Memory
 from workers.dream import memory_batches
+from workers.dream.decided_merges import add_merge, merged_statement
 from workers.passes import parts
 from workers.passes.pass_context import PassContext
 
@@ -97,7 +97,7 @@ class _Consolidation:
         self._by_id = {memory.id: memory for memory in inputs.memories}
         signal_lines = prompt_size.fitting(map(_signal_line, inputs.signals), free_tokens // 4)
         self._signal_lines = ["Recent feedback:", *signal_lines, ""] if signal_lines else []
-        # Room for the feedback, and for the reasons of a repair.
+        # The other half is room for the feedback.
         self._max_tokens = free_tokens // 2
         self._pruned_count = 0
 
@@ -122,30 +122,25 @@ class _Consolidation:
         snapshot = Snapshot(scope, offered_memories, scope_size, self._pruned_count)
         plan = dream_plan.parse((await self._context.ask(DIRECTIVE, prompt_text)).text)
         checked_plan = check(plan, snapshot)
-        _add_to_outcome(self.outcome, plan, checked_plan, self._by_id)
+        ids = [merge.source_ids for merge in checked_plan.merges]
+        sources_of = [[self._by_id[source_id] for source_id in source_ids] for source_ids in ids]
+        statements = [merged_statement(*pair) for pair in zip(checked_plan.merges, sources_of, strict=True)]
+        decisions = await self._context.decide(statements)
+        for merge, sources, decision in zip(checked_plan.merges, sources_of, decisions, strict=True):
+            add_merge(self.outcome, merge, sources, decision)
+        self._add_the_rest(plan, checked_plan)
         self._pruned_count += len(checked_plan.prunes)
-        repairable = [rejection for rejection in checked_plan.rejections if rejection.code in REPAIRABLE]
-        if repairable:
-            repair_prompt = f"{prompt_text}\n\n{_repair_text(repairable)}"
-            await self._repair(repair_prompt, snapshot.remaining_after(checked_plan))
         return checked_plan
 
-    async def _repair(self, prompt_text: str, remaining: Snapshot) -> None:
-        """Let the model repair rejected replacements, once. Memories that were merged are no longer offered.
-
-        Without a usable answer the replacements stay rejected, and what was accepted is applied.
-        """
-        try:
-            reply = await self._context.ask(DIRECTIVE, prompt_text)
-            repaired = dream_plan.parse(reply.text)
-        except (errors.InvalidModelReply, errors.Unavailable, PassSkipped) as error:
-            self.outcome.rejections.append(
-                {"code": RejectionCode.REPAIR_FAILED, "detail": str(error), **item_reference("repair", ())}
-            )
-            return
-        # Deletions of the second reply are ignored: it was only asked for replacements.
-        plan = Plan((), repaired.replacements)
-        _add_to_outcome(self.outcome, plan, check(plan, remaining), dict(remaining.memories))
+    def _add_the_rest(self, plan: Plan, checked_plan: CheckedPlan) -> None:
+        self.outcome.removals += [
+            ArchiveRequest(self._by_id[prune.id], prune.reason) for prune in checked_plan.prunes
+        ]
+        self.outcome.rejections += [
+            {"code": rejection.code, "detail": rejection.detail, **rejection.item}
+            for rejection in checked_plan.rejections
+        ]
+        self.outcome.proposed.append(dream_plan.as_json(plan))
 
 
 def _halves_of_refused(inputs: _Inputs) -> list[list[str]]:
@@ -157,25 +152,6 @@ def _halves_of_refused(inputs: _Inputs) -> list[list[str]]:
         half = size // 2
         batches += [ids[start : start + half] for start in range(0, len(ids), half)]
     return batches
-
-
-def _add_to_outcome(
-    outcome: Outcome, plan: Plan, checked_plan: CheckedPlan, by_id: dict[str, Memory]
-) -> None:
-    for merge in checked_plan.merges:
-        sources = tuple(by_id[memory_id] for memory_id in merge.source_ids)
-        outcome.creations.append(NewMemory(row_from_merge(merge.fields), sources))
-    outcome.removals += [ArchiveRequest(by_id[prune.id], prune.reason) for prune in checked_plan.prunes]
-    outcome.rejections += [
-        {
-            "code": rejection.code,
-            "detail": rejection.detail,
-            "words": list(rejection.words),
-            **rejection.item,
-        }
-        for rejection in checked_plan.rejections
-    ]
-    outcome.proposed.append(dream_plan.as_json(plan))
 
 
 def _memory_lines(memories: Sequence[Memory]) -> list[str]:
@@ -203,16 +179,3 @@ def _labels(memory: Memory) -> str:
     tags = ", ".join(memory.tags)
     occurred = f" about={memory.occurred_at:%Y-%m-%d}" if memory.occurred_at else ""
     return f"category={memory.category or 'none'} tags=[{tags}] saved={memory.created_at:%Y-%m-%d}{occurred}"
-
-
-def _repair_text(repairable: Sequence[Rejection]) -> str:
-    lines = [
-        f"- sources {', '.join(rejection.item['ids'])}: {rejection.detail}: {', '.join(rejection.words)}"
-        for rejection in repairable
-    ]
-    return "\n".join(
-        [
-            "These replacements were refused. Mend what is said of each and write it anew, or leave it out:",
-            *lines,
-        ]
-    )

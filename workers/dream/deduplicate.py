@@ -56,7 +56,7 @@ def _is_faithful(group: list[Memory]) -> bool:
     """Tell whether nothing is lost: punctuation may carry meaning, and metadata may not fit in one memory."""
     keys = {key for memory in group for key in memory.metadata}
     fits = len(keys) <= validation.MAX_METADATA_PAIRS
-    return fits and fidelity.first_fault(group[0].content, group) is None
+    return fits and all(fidelity.lost_content(memory.content, group) is None for memory in group)
 
 
 def _merge(group: list[Memory]) -> NewMemory:

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from shared.foundation import errors
+from shared.foundation import config, errors
 from shared.foundation.stages import ENRICH, MemoryState
 from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
@@ -18,13 +18,17 @@ from shared.jobs.job import Job
 from shared.memory.longterm import history, new_rows, reinforce, save, tombstones
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.fingerprint import fingerprint_of
-from shared.memory.longterm.memory import Archiver, Memory, MemoryDraft
+from shared.memory.longterm.memory import Archiver, Memory
 from shared.memory.longterm.reinforce import Addition
+from shared.memory.proposals import hold
+from shared.memory.proposals.proposal import ProposalDraft, ProposalKind
 from shared.platform.directives import resolve
 from shared.platform.resources import Resources
-from workers.enrichment import compaction, prompt
+from shared.verification.decision import Fate
+from workers.enrichment import compaction, prompt, retelling
 from workers.enrichment.compaction import NotCompacted
-from workers.enrichment.rewrite import NoteRewriter, UnfaithfulRewriting
+from workers.enrichment.retelling import DecidedDraft, Retelling
+from workers.enrichment.rewrite import NoteRewriter
 from workers.runtime import drain as job_drain
 from workers.runtime.concurrent_drain import ConcurrentDrain, ReleaseSlot
 from workers.runtime.drain import ClaimCounts
@@ -52,10 +56,10 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
         return
     rewriter = NoteRewriter(resources, model, raw_memory, prompt.system_prompt(directive.text))
     try:
-        drafts = await _rewrite(rewriter)
+        retelling = await _retell(rewriter)
     except errors.OverBudget as error:
         await _keep_or_wait(resources, job, raw_memory, error)
-    except (UnfaithfulRewriting, NotCompacted) as error:
+    except NotCompacted as error:
         await keep_as_written(resources, job, MemoryState.KEPT_RAW, str(error))
     except errors.Unavailable as error:
         await job_drain.retry_later(resources, ENRICH, job, error, _fail)
@@ -67,7 +71,7 @@ async def enrich(resources: Resources, job: Job, release_slot: ReleaseSlot) -> N
         await keep_as_written(resources, job, MemoryState.FAILED, str(error))
     else:
         release_slot()
-        await _store(resources, job, raw_memory, drafts)
+        await _store(resources, job, raw_memory, retelling)
 
 
 def _is_due(resources: Resources, memory: Memory) -> bool:
@@ -78,11 +82,16 @@ def _is_due(resources: Resources, memory: Memory) -> bool:
     return has_model and compaction.is_oversized(memory, resources.settings.llm_compact_from)
 
 
-async def _rewrite(rewriter: NoteRewriter) -> list[MemoryDraft]:
-    drafts = await rewriter.rewrite()
-    if rewriter.raw_memory.state is MemoryState.PENDING:
-        return drafts
-    return compaction.compacted(rewriter.raw_memory, drafts, rewriter.resources.settings.llm_compact_from)
+async def _retell(rewriter: NoteRewriter) -> Retelling:
+    """Rewrite a note and decide about each part. A final memory is rewritten whole or not at all."""
+    note, drafts = rewriter.raw_memory, await rewriter.rewrite()
+    if note.state is MemoryState.PENDING:
+        return await retelling.decide(rewriter.resources, note, drafts)
+    drafts = compaction.compacted(note, drafts, rewriter.resources.settings.llm_compact_from)
+    compacted = await retelling.decide(rewriter.resources, note, drafts)
+    if len(compacted.with_fate(Fate.STORED)) < len(drafts):
+        raise NotCompacted("too long, and its rewriting is in doubt")
+    return compacted
 
 
 _concurrent_drain = ConcurrentDrain(ENRICH, enrich)
@@ -124,8 +133,8 @@ async def keep_as_written(resources: Resources, job: Job, state: MemoryState, re
         await fleet_counters.increment(tx, "enrichments", {state: 1})
 
 
-async def _store(resources: Resources, job: Job, read_memory: Memory, drafts: Sequence[MemoryDraft]) -> None:
-    """Replace the memory as it was read by the drafts in one transaction, or keep it if there are none."""
+async def _store(resources: Resources, job: Job, read_memory: Memory, retelling: Retelling) -> None:
+    """Replace the memory as it was read by its retelling in one transaction, or keep it."""
     async with resources.transaction(job.tenant) as tx:
         # The memory is locked before its job, as updating and deleting a memory do: in another order
         # the two transactions could wait for each other.
@@ -137,19 +146,38 @@ async def _store(resources: Resources, job: Job, read_memory: Memory, drafts: Se
             return
         if raw_memory.version != read_memory.version and raw_memory.state is MemoryState.FINAL:
             return  # no update of a final memory resets the job; if it is still too long, the sweep finds it
-        allowed_drafts = await _without_deleted(tx, raw_memory, drafts)
-        changed_memories = await _replace(tx, raw_memory, allowed_drafts) if allowed_drafts else []
-        if not allowed_drafts:
-            await _keep(tx, raw_memory)
-        outcome = "enriched" if allowed_drafts else MemoryState.KEPT_RAW
+        stored = await _without_deleted(tx, raw_memory, retelling.with_fate(Fate.STORED))
+        changed_memories = await _replace(tx, raw_memory, stored) if stored else []
+        if not stored:
+            await _keep(tx, raw_memory, retelling.reason_against)
+        await _hold(tx, resources.settings, raw_memory, retelling.with_fate(Fate.HELD))
+        outcome = "enriched" if stored else MemoryState.KEPT_RAW
         await fleet_counters.increment(tx, "enrichments", {outcome: 1})
         await save.index(tx, changed_memories)
 
 
-async def _keep(tx: Transaction, memory: Memory) -> None:
+async def _hold(
+    tx: Transaction, settings: config.Settings, raw_memory: Memory, drafts: Sequence[DecidedDraft]
+) -> None:
+    """Let what is in doubt wait: the note stays as its evidence, also once others have replaced it."""
+    proposals = [
+        ProposalDraft(
+            ProposalKind.REWRITING,
+            _successor_row(raw_memory, item),
+            evidence_memory_ids=(raw_memory.id,),
+            replaces=(raw_memory.id,),
+            signs=item.decision.signs,
+        )
+        for item in drafts
+    ]
+    await hold.hold(tx, settings, raw_memory.scope, proposals)
+
+
+async def _keep(tx: Transaction, memory: Memory, reason: str | None) -> None:
     """Keep a memory of which nothing may be stored."""
     is_final = memory.state is MemoryState.FINAL
-    reason = "too long, but a part of it was deleted before" if is_final else None
+    if is_final:
+        reason = "too long, but a part of it was deleted before"
     state = MemoryState.FINAL if is_final else MemoryState.KEPT_RAW
     columns = {"state": state, "failure_reason": reason}
     kept = await memory_queries.update_columns(tx, memory.id, columns)
@@ -157,28 +185,30 @@ async def _keep(tx: Transaction, memory: Memory) -> None:
 
 
 async def _without_deleted(
-    tx: Transaction, raw_memory: Memory, drafts: Sequence[MemoryDraft]
-) -> list[MemoryDraft]:
+    tx: Transaction, raw_memory: Memory, drafts: Sequence[DecidedDraft]
+) -> list[DecidedDraft]:
     """Return the drafts without those that a caller has deleted: a model must not bring them back.
 
     A final memory was saved as it is: if it would lose a part, there are none.
     """
     if not drafts:
         return []
-    deleted_texts = await tombstones.find_deleted(tx, raw_memory.scope, [draft.content for draft in drafts])
+    deleted_texts = await tombstones.find_deleted(
+        tx, raw_memory.scope, [item.draft.content for item in drafts]
+    )
     if deleted_texts and raw_memory.state is MemoryState.FINAL:
         return []
-    return [draft for draft in drafts if draft.content not in deleted_texts]
+    return [item for item in drafts if item.draft.content not in deleted_texts]
 
 
-async def _replace(tx: Transaction, raw_memory: Memory, drafts: Sequence[MemoryDraft]) -> list[Memory]:
+async def _replace(tx: Transaction, raw_memory: Memory, drafts: Sequence[DecidedDraft]) -> list[Memory]:
     """Archive the raw memory, save its successors, and return all memories that are to be indexed again.
 
     The raw memory is archived first, because a successor may have the same content.
     """
     what = "compacted" if raw_memory.state is MemoryState.FINAL else "enriched"
     await memory_queries.archive(tx, [raw_memory.id], Archiver.ENRICHMENT, what)
-    successors = {fingerprint_of(draft): _successor_row(raw_memory, draft) for draft in drafts}
+    successors = {fingerprint_of(item.draft): _successor_row(raw_memory, item) for item in drafts}
     rows = await memory_queries.upsert(tx, raw_memory.scope, list(successors.values()))
     ids = [row["id"] for row in rows]
     new_memories = [Memory.from_row(row) for row in rows if row["inserted"]]
@@ -194,13 +224,14 @@ async def _replace(tx: Transaction, raw_memory: Memory, drafts: Sequence[MemoryD
     return [archived_memory, *new_memories, *reinforced]
 
 
-def _successor_row(raw_memory: Memory, draft: MemoryDraft) -> dict[str, Any]:
+def _successor_row(raw_memory: Memory, decided: DecidedDraft) -> dict[str, Any]:
     return new_rows.row_from_draft(
-        draft.model_copy(update=new_rows.lifetime_columns(raw_memory)),
+        decided.draft.model_copy(update=new_rows.lifetime_columns(raw_memory)),
         sources=[source.model_dump() for source in raw_memory.sources],
         saved_without_source=raw_memory.has_other_origin,
         derived_from=[raw_memory.id],
         reinforcement_count=raw_memory.reinforcement_count,
         created_at=raw_memory.created_at,
         last_seen_at=raw_memory.last_seen_at,
+        **decided.decision.columns,
     )

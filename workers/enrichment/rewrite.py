@@ -1,13 +1,11 @@
-"""Ask the model to rewrite a note, in smaller parts if its answer would be cut off, and check the answer.
+"""Ask the model to rewrite a note, in smaller parts if its answer would be cut off.
 
 The drafts of a note are complete or there are none. A part whose answer is cut off is halved and asked
-again, up to MAX_HALVINGS times; what is still cut off raises errors.CutOffReply for the whole note. An
-answer that loses or invents something is repaired once, or the note stays as it was written.
+again, up to MAX_HALVINGS times; what is still cut off raises errors.CutOffReply for the whole note.
 """
 
 from dataclasses import dataclass
 
-from shared.dreams.verification.fidelity import Fault
 from shared.foundation import errors
 from shared.infra.language_model import LanguageModel
 from shared.memory.longterm.fingerprint import normalize
@@ -15,20 +13,10 @@ from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.platform.resources import Resources
 from shared.platform.spend import metered_calls
 from shared.platform.spend.charge import Payer, Purpose
-from workers.enrichment import faithful, parse_reply, prompt
+from workers.enrichment import parse_reply, prompt
 from workers.enrichment.note_part import NotePart
 
 MAX_HALVINGS = 5
-
-
-class UnfaithfulRewriting(errors.LociError):
-    """The model's rewriting of a note loses or invents something, in spite of a repair.
-
-    It names no word: its reason stands beside the memory, also when the text that had the word is gone.
-    """
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +31,9 @@ class NoteRewriter:
     async def rewrite(self) -> list[MemoryDraft]:
         """Return the drafts of the note, one for each distinct content; empty if nothing in it is durable.
 
-        Raises errors.CutOffReply if even small parts of the note are cut off, UnfaithfulRewriting if the
-        answer loses or invents something, errors.InvalidModelReply if the second answer to one question is
-        useless, too, and errors.OverBudget and errors.Unavailable as the model's client does.
+        Raises errors.CutOffReply if even small parts of the note are cut off, errors.InvalidModelReply if
+        the second answer to one question is useless, too, and errors.OverBudget and errors.Unavailable as the
+        model's client does.
         """
         drafts = await self._rewrite_part(NotePart(self.raw_memory.content), MAX_HALVINGS)
         distinct: dict[str, MemoryDraft] = {}
@@ -55,35 +43,12 @@ class NoteRewriter:
 
     async def _rewrite_part(self, part: NotePart, halvings_left: int) -> list[MemoryDraft]:
         try:
-            return await self._ask_faithful(part)
+            return await self._ask_twice(part)
         except errors.CutOffReply:
             halves = part.halves() if halvings_left else None
             if halves is None:
                 raise
         return [draft for half in halves for draft in await self._rewrite_part(half, halvings_left - 1)]
-
-    async def _ask_faithful(self, part: NotePart) -> list[MemoryDraft]:
-        """Ask about a part, and let the model repair once what its answer lost or invented."""
-        drafts = await self._ask_twice(part)
-        fault = self._fault_of(drafts, part)
-        if fault is None:
-            return drafts
-        try:
-            repaired_drafts = await self._ask(part, fault)
-        except errors.CutOffReply:
-            raise
-        except errors.InvalidModelReply:
-            raise UnfaithfulRewriting(fault) from None
-        if remaining_fault := self._fault_of(repaired_drafts, part):
-            raise UnfaithfulRewriting(remaining_fault)
-        return repaired_drafts
-
-    def _fault_of(self, drafts: list[MemoryDraft], part: NotePart) -> Fault | None:
-        """Return what is wrong with the drafts. That nothing in a whole note is durable is no fault."""
-        if not drafts and part.text == self.raw_memory.content:
-            return None
-        contents = [draft.content for draft in drafts]
-        return faithful.first_fault(contents, part.text, self.raw_memory)
 
     async def _ask_twice(self, part: NotePart) -> list[MemoryDraft]:
         """Ask about a part, and once more after a useless answer. A third time rarely succeeds."""
@@ -94,10 +59,10 @@ class NoteRewriter:
         except errors.InvalidModelReply:
             return await self._ask(part)
 
-    async def _ask(self, part: NotePart, fault: Fault | None = None) -> list[MemoryDraft]:
+    async def _ask(self, part: NotePart) -> list[MemoryDraft]:
         raw = self.raw_memory
         payer = Payer(raw.tenant, raw.agent_id, raw.user_id, Purpose.ENRICHMENT)
-        user = prompt.user_prompt(raw, part, fault)
+        user = prompt.user_prompt(raw, part)
         reply = await metered_calls.complete(
             self.resources, self.model, payer, self.system, user, prompt.REPLY_SCHEMA
         )

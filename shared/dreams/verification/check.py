@@ -1,9 +1,9 @@
-"""Decide which part of a model's plan may be applied to a scope, and why the rest may not.
+"""Check the form of a model's plan: which part of it could be applied to a scope, and why the rest may not.
 
-A plan comes from a model that has read memories by unknown authors, so nothing in it is trusted.
-No accepted item can lose a fact. Each source of a merge is archived behind a memory that keeps its names,
-numbers, dates, quotations and negations. Only a memory that the model calls ephemeral and that nothing
-protects is archived without a successor, and at most a fifth of the scope in one run.
+A plan comes from a model that has read memories by unknown authors, so nothing in it is trusted. Whether the
+text of a merge says what its sources say is decided in `shared/verification`. Only a memory that the model
+calls ephemeral and that nothing protects is archived without a successor, and at most a fifth of the scope in
+one run.
 
 An item is accepted or rejected as a whole. Each replacement and each distinct id to delete ends in
 exactly one of `merges`, `prunes` or `rejections`; the deletion of a merge's source is part of the merge.
@@ -16,7 +16,7 @@ replacement with it was accepted.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shared.dreams.verification import anti_pattern_form, fidelity, merge
+from shared.dreams.verification import anti_pattern_form, merge
 from shared.dreams.verification.merge import MergedFields
 from shared.dreams.verification.plan import EPHEMERAL, Plan, Replacement
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
@@ -93,10 +93,9 @@ class CheckedPlan:
 class _RuleViolation(Exception):
     """An item breaks a rule. Raised and caught in this module only."""
 
-    def __init__(self, code: RejectionCode, detail: str, words: Sequence[str] = ()) -> None:
+    def __init__(self, code: RejectionCode, detail: str) -> None:
         super().__init__(detail)
         self.code = code
-        self.words = tuple(words)
 
 
 def check(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
@@ -168,8 +167,6 @@ def _checked_fields(
             RejectionCode.TOO_MANY_LABELS, "tags or metadata of the sources don't fit in one memory"
         )
     _check_form(fields.content, sources)
-    if fault := fidelity.first_fault(fields.content, sources):
-        raise _RuleViolation(fault.code, fault.detail, fault.words)
     return fields
 
 
@@ -251,4 +248,4 @@ def is_protected(memory: Memory) -> bool:
 
 
 def _rejection(error: _RuleViolation, kind: str, ids: Sequence[str], index: int | None = None) -> Rejection:
-    return Rejection(error.code, item_reference(kind, ids, index), str(error), error.words)
+    return Rejection(error.code, item_reference(kind, ids, index), str(error))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shared.dreams.verification.rejection import RejectionCode
-from shared.language import common_words, negation, quantities, swaps, unmarked_words
+from shared.language import common_words, quantities, unmarked_words
 from shared.language.specifics import ParsedText
 from shared.language.text_parser import parse_text
 from shared.memory.longterm.memory import Memory
@@ -33,22 +33,6 @@ class Fault:
     code: RejectionCode
     detail: str
     words: tuple[str, ...]
-
-
-def first_fault(content: str, sources: Sequence[Memory]) -> Fault | None:
-    """Return the first fault of a merged text, or None if it is faithful to its sources."""
-    if fault := lost_content(content, sources):
-        return fault
-    if negations := negation.changed_negations(content, [memory.content for memory in sources]):
-        detail = "these are denied in the sources or in the text, not in both"
-        return _fault(RejectionCode.CHANGES_NEGATION, detail, negations)
-    if swapped_words := swaps.swapped_words(content, [memory.content for memory in sources]):
-        detail = "these stand together otherwise in the sources"
-        return _fault(RejectionCode.SWAPS_SPECIFICS, detail, swapped_words)
-    all_shown = parse_text("\n".join(map(_shown_text, sources)))
-    if added_words := parse_text(content).certain_missing_in(all_shown):
-        return _fault(RejectionCode.ADDS_SPECIFICS, "no source has these", added_words)
-    return None
 
 
 def lost_content(content: str, sources: Sequence[Memory]) -> Fault | None:
@@ -109,10 +93,3 @@ def _missing_gist(source_text: str, source: ParsedText, present_terms: frozenset
 
 def _is_quantity(term: str) -> bool:
     return quantities.is_measure(term) or any(character.isdecimal() for character in term)
-
-
-def _shown_text(memory: Memory) -> str:
-    """Return everything that a model was shown of a memory: a name in its text may come from any of it."""
-    days = [_utc_day(moment) for moment in (memory.occurred_at, memory.created_at) if moment]
-    labels = (memory.category or "", *memory.tags, *memory.metadata.values())
-    return "\n".join([memory.content, *labels, *days])

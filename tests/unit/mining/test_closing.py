@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.verification.closing import must_stay_open
+from shared.memory.longterm.safety import is_safety_matter as must_stay_open
 from shared.dreams.verification.fact_check import check
 from shared.dreams.verification.fact_plan import Relation
 from shared.dreams.verification.rejection import RejectionCode
