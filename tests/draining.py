@@ -25,6 +25,7 @@ from shared.jobs import backlog
 from shared.jobs.table import job, removal
 from shared.platform.resources import Resources
 from tests.conftest import Gateway, running_gateway
+from tests.trusted_judges import trust_judge
 from workers.documents import process as document_processing
 from workers.documents import publish as document_publishing
 from workers.embedding import embed, index
@@ -83,10 +84,17 @@ async def _lock_jobs(tx: Connection) -> None:
 
 
 @asynccontextmanager
-async def running_without_jobs(settings: config.Settings, tenant: str) -> AsyncIterator[Gateway]:
-    """Run a gateway for a test that processes jobs: no earlier one is due, and none of its own is left."""
+async def running_without_jobs(
+    settings: config.Settings, tenant: str, *, has_trusted_judge: bool = True
+) -> AsyncIterator[Gateway]:
+    """Run a gateway for a test that processes jobs: no earlier one is due, and none of its own is left.
+
+    Its model, if it has one, is trusted as a judge, unless the test is about statements without one.
+    """
     async with running_gateway(settings, tenant) as gateway:
         await drop_all_jobs(gateway.resources)
+        if has_trusted_judge and gateway.resources.judge_model is not None:
+            await trust_judge(gateway.resources, settings.judge_model or settings.llm_model or "stand-in")
         yield gateway
         await drop_jobs(gateway.resources, tenant)
 

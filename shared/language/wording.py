@@ -6,7 +6,7 @@ Grammar and the words for the user don't count.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shared.language import common_words, quantities
@@ -94,14 +94,18 @@ def spans(text: str) -> Iterator[Span]:
                 yield Span(", ".join(clauses[start:end]), sentence)
 
 
-def nearest(statement: str, texts: Sequence[str], allowed: frozenset[str]) -> Match | None:
-    """Return the clauses that come nearest to a statement, which may have the `allowed` stems, too."""
+def nearest(
+    statement: str, said: Iterable[tuple[Span, frozenset[str]]], allowed: frozenset[str]
+) -> Match | None:
+    """Return the clauses that come nearest to a statement, which may have the `allowed` stems, too.
+
+    `said` are runs of clauses with their stems.
+    """
     stems = content_stems(statement)
     matches = (
-        Match(span, share(stems, said | allowed), share(said, stems))
-        for text in texts
-        for span in spans(text)
-        if (said := content_stems(span.text))
+        Match(span, share(stems, span_stems | allowed), share(span_stems, stems))
+        for span, span_stems in said
+        if span_stems
     )
     return max(matches, key=lambda match: match.covered + _BACKWARD_WEIGHT * match.used, default=None)
 

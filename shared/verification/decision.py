@@ -10,6 +10,7 @@
 A statement is decided alone, and what it closes apart. No sign refuses anything, and no judge holds anything.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,9 +19,8 @@ from typing import Any, Protocol
 from shared.foundation import errors
 from shared.language import negation, wording
 from shared.platform.spend.charge import Payer
-from shared.verification import signs
 from shared.verification.claim import Claim, Evidence, Judgement, Verdict
-from shared.verification.signs import Sign
+from shared.verification.signs import Sign, SignFinder
 
 
 class Judge(Protocol):
@@ -115,14 +115,19 @@ async def decide(judge: Judge | None, payer: Payer, statements: Sequence[Stateme
     the signs.
     """
     judged = iter(await _ask(judge, payer, [claim for item in statements for claim in item.claims()]))
-    decisions: list[Decision] = []
+    decisions: list[Decision | None] = []
     for statement in statements:
-        judgements = [next(judged) for _ in statement.claims()]
-        if judge is None or None in judgements:
-            decisions.append(decide_by_signs(statement))
-        else:
-            decisions.append(_by_verdicts(judge.model, [item for item in judgements if item]))
-    return decisions
+        judgements = [judgement for _ in statement.claims() if (judgement := next(judged)) is not None]
+        is_judged = judge is not None and len(judgements) == len(statement.claims())
+        decisions.append(_by_verdicts(judge.model, judgements) if judge and is_judged else None)
+    # Long texts take seconds to read: other work of the process goes on meanwhile.
+    return await asyncio.to_thread(_complete, statements, decisions)
+
+
+def _complete(statements: Sequence[Statement], decisions: Sequence[Decision | None]) -> list[Decision]:
+    finder = SignFinder()
+    pairs = zip(statements, decisions, strict=True)
+    return [decision or decide_by_signs(statement, finder) for statement, decision in pairs]
 
 
 async def _ask(judge: Judge | None, payer: Payer, claims: Sequence[Claim]) -> list[Judgement | None]:
@@ -145,9 +150,9 @@ def _by_verdicts(model: str, judgements: Sequence[Judgement]) -> Decision:
     return Decision(Fate.STORED, next(iter(fates), None), judgement=judgement, judge_model=model)
 
 
-def decide_by_signs(statement: Statement) -> Decision:
+def decide_by_signs(statement: Statement, finder: SignFinder) -> Decision:
     """Decide about a statement without a judge."""
-    find_signs = signs.signs_of_retelling if statement.is_retelling else signs.signs_of_statement
+    find_signs = finder.of_retelling if statement.is_retelling else finder.of_statement
     found = find_signs(statement.text, statement.evidence, statement.context)
     ordered = tuple(sign for sign in Sign if sign in found | statement.found_signs)
     if ordered:

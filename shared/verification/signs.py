@@ -6,7 +6,7 @@ has none only if one passage of the evidence says nearly the same in nearly the 
 subject.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from enum import StrEnum
 
@@ -15,8 +15,10 @@ from shared.language import common_words, named_days, negation, person, swaps, w
 from shared.language.cues import cues_of
 from shared.language.specifics import ParsedText
 from shared.language.text_parser import parse_text
+from shared.language.text_reader import TextReader
 from shared.language.wording import Match
 from shared.verification.claim import Evidence
+from shared.verification.subjects import Subjects
 
 
 class Sign(StrEnum):
@@ -40,140 +42,109 @@ MIN_COVERED = 0.9
 """Share of a statement's words that its passage has."""
 MIN_USED = 0.6
 """Share of the passage's words that the statement has: what it leaves out may be its subject."""
-
-
 MIN_RETOLD = 0.8
-MIN_RETOLD_USED = 0.6
-"""Share of the words of a retelling that its sources have."""
+"""Share of a retelling's words that its passage has: whoever retells a note makes sentences of it."""
 
 
-def signs_of_statement(
-    statement: str, evidence: Sequence[Evidence], context: Sequence[str] = ()
-) -> set[Sign]:
-    """Return the signs of a statement about what somebody said.
+class SignFinder:
+    """Finds the signs of the statements of one batch, of whose evidence each text is read once."""
 
-    `context` are earlier texts of the same writer, which may name whom a pronoun means.
-    """
-    said = [item.text for item in evidence if item.speaker != Role.ASSISTANT]
-    asked = [item.text for item in evidence if item.speaker == Role.ASSISTANT]
-    if any(map(negation.is_denying_answer, said)):
-        asked = []
-    parsed, specifics = parse_text(statement), _said_specifics(evidence, context)
-    match = wording.nearest(statement, said, _allowed(statement, specifics, asked, context))
-    signs = set[Sign]()
-    if any(not _is_user_word(word) for word in parsed.certain_missing_in(specifics)):
-        signs.add(Sign.ADDED)
-    if match is None or match.covered < MIN_COVERED or match.used < MIN_USED:
-        return signs | {Sign.OTHER_WORDS}
-    signs |= {Sign(cue) for cue in cues_of(match.span.sentence) - cues_of(statement)}
-    if negation.denies(statement) is not negation.denies(negation.without_answer(match.span.text)):
-        signs.add(Sign.NEGATION)
-    if not _Subjects(statement, match, asked, context).are_same():
-        signs.add(Sign.SUBJECT)
-    return signs
+    def __init__(self) -> None:
+        self._reader = TextReader()
 
+    def of_statement(self, statement: str, evidence: Sequence[Evidence], context: Sequence[str]) -> set[Sign]:
+        """Return the signs of a statement about what somebody said.
 
-def _days_of(evidence: Sequence[Evidence]) -> set[date]:
-    return {date.fromisoformat(item.date[:10]) for item in evidence if item.date}
+        `context` are earlier texts of the same writer, which may name whom a pronoun means.
+        """
+        said = [item.text for item in evidence if item.speaker != Role.ASSISTANT]
+        is_denied = any(map(negation.is_denying_answer, said))
+        asked = [item.text for item in evidence if item.speaker == Role.ASSISTANT and not is_denied]
+        specifics = self._said_specifics(evidence, context)
+        allowed = self._allowed(statement, specifics, asked, context)
+        match = self._nearest(statement, said, allowed)
+        signs = {Sign.ADDED} if _is_added(statement, specifics) else set[Sign]()
+        if match is None or match.covered < MIN_COVERED or match.used < MIN_USED:
+            return signs | {Sign.OTHER_WORDS}
+        signs |= {Sign(cue) for cue in cues_of(match.span.sentence) - cues_of(statement)}
+        if negation.denies(statement) is not negation.denies(negation.without_answer(match.span.text)):
+            signs.add(Sign.NEGATION)
+        if not Subjects(statement, match, asked, context).are_same():
+            signs.add(Sign.SUBJECT)
+        return signs
 
+    def of_retelling(self, text: str, evidence: Sequence[Evidence], labels: Sequence[str]) -> set[Sign]:
+        """Return the signs of a text that retells notes or memories, which were written to be kept.
 
-def _is_user_word(word: str) -> bool:
-    return word.casefold() in common_words.USER_WORDS
+        It may leave things out: the sources stay as evidence. `labels` are what the model was shown beside
+        them.
+        """
+        sources = [item.text for item in evidence]
+        specifics = self._specifics([*sources, *labels], evidence)
+        days = named_days.ALL_NAMES & specifics.words
+        match = self._nearest(text, sources, wording.content_stems("\n".join([*labels, *days])))
+        signs = {Sign.ADDED} if _is_added(text, specifics) else set[Sign]()
+        if match is None or match.covered < MIN_RETOLD or match.used < MIN_USED:
+            return signs | {Sign.OTHER_WORDS}
+        if negation.denies(text) is not negation.denies(match.span.text):
+            signs.add(Sign.NEGATION)
+        clauses = [clause for source in sources for clause in self._reader.clauses(source)]
+        if swaps.swapped_in_clauses(text, clauses):
+            signs.add(Sign.SUBJECT)
+        return signs
 
+    def _nearest(self, statement: str, texts: Sequence[str], allowed: frozenset[str]) -> Match | None:
+        spans = (span for text in texts for span in self._reader.spans(text))
+        return wording.nearest(statement, spans, allowed)
 
-def signs_of_retelling(text: str, evidence: Sequence[Evidence], labels: Sequence[str] = ()) -> set[Sign]:
-    """Return the signs of a text that retells notes or memories, which were written to be kept.
+    def _allowed(
+        self, statement: str, specifics: ParsedText, asked: Sequence[str], context: Sequence[str]
+    ) -> frozenset[str]:
+        """Return the stems that a statement may have from elsewhere.
 
-    It may leave things out: the sources stay as evidence. `labels` are what the model was shown beside them.
-    """
-    sources = [item.text for item in evidence]
-    shown = parse_text("\n".join([*sources, *labels]))
-    written_on = _days_of(evidence)
-    named_days.add_meant_days(shown, written_on)
-    named_days.add_near_years(shown, written_on)
-    match = wording.nearest(text, sources, wording.content_stems("\n".join([*labels, *_days_in(shown)])))
-    is_near = match is not None and match.covered >= MIN_RETOLD and match.used >= MIN_RETOLD_USED
-    said = "" if match is None else match.span.text
-    found = {
-        Sign.ADDED: any(not _is_user_word(word) for word in parse_text(text).certain_missing_in(shown)),
-        Sign.NEGATION: negation.denies(text) is not negation.denies(said),
-        Sign.SUBJECT: bool(swaps.swapped_words(text, sources)),
-        Sign.OTHER_WORDS: not is_near,
-    }
-    return {sign for sign, is_found in found.items() if is_found}
+        They are those of the question that was answered, those of earlier sentences that name whom the
+        statement names, and the names of days that the evidence means.
+        """
+        names = person.names_in(statement) | person.first_name(statement)
+        sentences = dict.fromkeys(span.sentence for text in context for span, _ in self._reader.spans(text))
+        about = [sentence for sentence in sentences if not names.isdisjoint(person.words_of(sentence))]
+        days = named_days.ALL_NAMES & specifics.words
+        return wording.content_stems("\n".join([*asked, *about, *days]))
 
+    def _said_specifics(self, evidence: Sequence[Evidence], context: Sequence[str]) -> ParsedText:
+        """Return what a statement may have: numbers and days of the evidence, names of the context."""
+        said = self._specifics([item.text for item in evidence], evidence)
+        for text in context:
+            names = self._reader.parsed(text)
+            said.text = f"{said.text}\n{names.text}"
+            _add_names(said, names)
+        return said
 
-def _days_in(shown: ParsedText) -> frozenset[str]:
-    return named_days.ALL_NAMES & shown.words
-
-
-def _allowed(
-    statement: str, specifics: ParsedText, asked: Sequence[str], context: Sequence[str]
-) -> frozenset[str]:
-    """Return the stems that a statement may have from elsewhere.
-
-    They are those of the question that was answered, those of earlier sentences that name whom the statement
-    names, and the names of days that the evidence means.
-    """
-    names = person.names_in(statement) | person.first_name(statement)
-    about = [
-        span.sentence
-        for text in context
-        for span in wording.spans(text)
-        if not names.isdisjoint(person.words_of(span.sentence))
-    ]
-    days = named_days.ALL_NAMES & specifics.words
-    return wording.content_stems("\n".join([*asked, *dict.fromkeys(about), *days]))
-
-
-def _said_specifics(evidence: Sequence[Evidence], context: Sequence[str]) -> ParsedText:
-    """Return what a statement may have: numbers and days of the evidence, names of the context."""
-    said = parse_text("\n".join(item.text for item in evidence))
-    written_on = _days_of(evidence)
-    named_days.add_meant_days(said, written_on)
-    named_days.add_near_years(said, written_on)
-    names = parse_text("\n".join(context))
-    said.text = f"{said.text}\n{names.text}"
-    said.words |= names.words
-    said.capitals |= names.capitals
-    said.acronyms |= names.acronyms
-    said.pieces |= names.pieces
-    return said
+    def _specifics(self, texts: Iterable[str], evidence: Sequence[Evidence]) -> ParsedText:
+        """Return what texts say, with the days that they mean, counted from the days of the evidence."""
+        joined = ParsedText()
+        for text in texts:
+            parsed = self._reader.parsed(text)
+            joined.text = f"{joined.text}\n{parsed.text}"
+            joined.days |= parsed.days
+            joined.times |= parsed.times
+            for number, units in parsed.numbers.items():
+                joined.numbers.setdefault(number, set()).update(units)
+            _add_names(joined, parsed)
+        written_on = {date.fromisoformat(item.date[:10]) for item in evidence if item.date}
+        named_days.add_meant_days(joined, written_on)
+        named_days.add_near_years(joined, written_on)
+        return joined
 
 
-class _Subjects:
-    """Whom a statement and a passage speak of: a word is a name if a capital within a sentence shows it."""
+def _add_names(said: ParsedText, others: ParsedText) -> None:
+    said.words |= others.words
+    said.capitals |= others.capitals
+    said.acronyms |= others.acronyms
+    said.stems |= others.stems
+    said.pieces |= others.pieces
 
-    def __init__(self, statement: str, match: Match, asked: Sequence[str], context: Sequence[str]) -> None:
-        self._statement = statement
-        self._match = match
-        self._asked = asked
-        texts = [statement, match.span.sentence, *context]
-        known = frozenset[str]().union(person.first_name(statement), *map(person.names_in, texts))
-        self._known = known - named_days.ALL_NAMES - common_words.USER_WORDS
 
-    def are_same(self) -> bool:
-        """Tell whether a passage says of its subject what the statement says of the same."""
-        clause = self._match.span.text
-        if person.is_about_user(self._statement):
-            return self._is_said_of_writer(clause)
-        if person.has_writer_as_subject(clause) and not person.names_user(self._statement):
-            return False
-        words = frozenset(person.words_of(self._statement))
-        if self._names(self._statement) <= frozenset(person.words_of(clause)):
-            return self._names(clause) <= words
-        is_third = any(map(person.is_about_third, (clause, *self._asked)))
-        sentence = self._match.span.sentence
-        return is_third and self._names(sentence) | person.first_name(sentence) <= words
-
-    def _is_said_of_writer(self, clause: str) -> bool:
-        is_asked = any(map(person.is_about_reader, self._asked))
-        is_fragment = self._match.covered == self._match.used == 1.0
-        may_be_writer = (is_asked or is_fragment) and not person.is_about_own(clause)
-        is_writer = may_be_writer or person.is_about_writer(clause)
-        if not is_writer or not self._names(clause) <= frozenset(person.words_of(self._statement)):
-            return False
-        return not person.is_about_third(clause) or bool(self._names(self._statement))
-
-    def _names(self, text: str) -> frozenset[str]:
-        return self._known & frozenset(person.words_of(text))
+def _is_added(text: str, specifics: ParsedText) -> bool:
+    missing = parse_text(text).certain_missing_in(specifics)
+    return any(word.casefold() not in common_words.USER_WORDS for word in missing)

@@ -21,18 +21,26 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from tests.standins import control
+from tests.standins.asked_claims import asks_for_verdicts, is_for_judge, reply_text, yes_to_all
 from tests.standins.behaviours import Hang, Reply, Slow, Status, Vectors
 from tests.standins.wire import CHAT, EMBEDDINGS, Behaviour, Call, Wire
 
 
 class ModelServer:
-    """A stand-in in threads of this process. As a context manager, it starts and stops by itself."""
+    """A stand-in in threads of this process. As a context manager, it starts and stops by itself.
+
+    Asked for verdicts, it finds all statements supported, whatever is planned for chats; `judge_default`
+    changes that.
+    """
+
+    agrees_as_judge = True
 
     def __init__(self, *, port: int = 0, dimension: int = 64, chat_default: Behaviour | None = None) -> None:
         self.dimension = dimension
         self._first_default: Behaviour = chat_default or Reply()
         self.chat_default = self._first_default
         self.embedding_default: Behaviour = Vectors()
+        self.judge_default: Behaviour = Reply(lambda call: reply_text(call, yes_to_all))
         self.chat_replies: deque[Behaviour] = deque()
         self.embedding_replies: deque[Behaviour] = deque()
         self.closing = threading.Event()
@@ -78,8 +86,13 @@ class ModelServer:
 
     @property
     def chat_calls(self) -> list[Call]:
-        """The requests for chat completions."""
-        return [call for call in self.calls if call.path == CHAT]
+        """The requests for chat completions, but for verdicts."""
+        return [call for call in self.calls if call.path == CHAT and not is_for_judge(call)]
+
+    @property
+    def judge_calls(self) -> list[Call]:
+        """The requests for verdicts so far."""
+        return [call for call in self.calls if call.path == CHAT and is_for_judge(call)]
 
     @property
     def embedding_calls(self) -> list[Call]:
@@ -113,8 +126,9 @@ class ModelServer:
             connection.close()
             return False
         path = path.removeprefix(self._name)
-        default, behaviour = self._choose_behaviour(path)
-        call = Call(path, _parse_json(raw), raw, headers, behaviour)
+        body = _parse_json(raw)
+        default, behaviour = self._choose_behaviour(path, body)
+        call = Call(path, body, raw, headers, behaviour)
         with self._called:
             self._calls.append(call)
             self._called.notify_all()
@@ -122,7 +136,9 @@ class ModelServer:
         _play(call, wire, behaviour)
         return not wire.closed
 
-    def _choose_behaviour(self, path: str) -> tuple[Behaviour, Behaviour]:
+    def _choose_behaviour(self, path: str, body: Any) -> tuple[Behaviour, Behaviour]:
+        if self.agrees_as_judge and path == CHAT and asks_for_verdicts(body):
+            return self.judge_default, self.judge_default
         plans = {CHAT: self.chat_replies, EMBEDDINGS: self.embedding_replies}
         if path not in plans:
             return Status(404), Status(404, message=f"the stand-in has no {path}")

@@ -20,15 +20,9 @@ from shared.verification.judge_identity import identity_of
 from shared.verification.table import judge_calibration, judge_calibration_spend
 from shared.verification.trusted_judge import find_trusted_judge
 from tests.databases import empty_tables
+from tests.standins.asked_claims import by_label, lying_in_a_third, yes_to_all
 from tests.standins.behaviours import Hang, Status
-from tests.standins.judge_server import (
-    JudgeServer,
-    by_label,
-    cut_off,
-    garbage,
-    lying_in_a_third,
-    yes_to_all,
-)
+from tests.standins.judge_server import JudgeServer, cut_off, garbage
 from tests.standins.wire import Behaviour
 from workers.enrichment.calibrate_judge import calibrate_if_due
 from workers.sweep.judge_calibration import wake_if_due

@@ -4,8 +4,8 @@ import pytest
 
 from services.commands import judge_check
 from shared.foundation import errors
+from tests.standins.asked_claims import VerdictOf, by_label, reply_text, yes_to_all
 from tests.standins.behaviours import Reply, Status
-from tests.standins.judge_server import VerdictOf, by_label, reply_text, yes_to_all
 from tests.standins.models import ModelServer
 
 Printed = pytest.CaptureFixture[str]
@@ -17,16 +17,16 @@ def judging(verdict_of: VerdictOf) -> Reply:
 
 
 def test_one_that_answers_by_the_labels_is_trusted(models: ModelServer, capsys: Printed) -> None:
-    models.chat_default = judging(by_label)
+    models.judge_default = judging(by_label)
     assert judge_check.check(models.url, "oracle") == 0
     output = capsys.readouterr().out
     assert "80 of 80 (100%)" in output
     assert output.splitlines()[-1] == "trusted"
-    assert len(models.chat_calls) == 8
+    assert len(models.judge_calls) == 8
 
 
 def test_one_that_says_yes_to_all_is_not(models: ModelServer, capsys: Printed) -> None:
-    models.chat_default = judging(yes_to_all)
+    models.judge_default = judging(yes_to_all)
     assert judge_check.check(models.url, "yes") == 1
     output = capsys.readouterr().out
     assert "of what it calls supported 80 of 160 are right" in output
@@ -35,7 +35,7 @@ def test_one_that_says_yes_to_all_is_not(models: ModelServer, capsys: Printed) -
 
 def test_replies_without_verdicts_count_as_wrong(models: ModelServer, capsys: Printed) -> None:
     models.chat_replies.append(Reply("I support them all."))
-    models.chat_default = judging(by_label)
+    models.judge_default = judging(by_label)
     judge_check.check(models.url, "broken")
     output = capsys.readouterr().out
     assert "20 claims have no clear verdict" in output
@@ -43,7 +43,7 @@ def test_replies_without_verdicts_count_as_wrong(models: ModelServer, capsys: Pr
 
 
 def test_an_endpoint_that_does_not_answer_is_named(models: ModelServer) -> None:
-    models.chat_default = Status(503)
+    models.judge_default = Status(503)
     with pytest.raises(errors.Unavailable, match="language model"):
         judge_check.check(models.url, "away")
 

@@ -16,8 +16,9 @@ from shared.verification.judge_report import read_judge_report
 from shared.verification.trusted_judge import find_trusted_judge
 from tests.conftest import Gateway, running_gateway
 from tests.databases import empty_tables
+from tests.standins.asked_claims import by_label, yes_to_all
 from tests.standins.behaviours import Status
-from tests.standins.judge_server import JudgeServer, by_label, yes_to_all
+from tests.standins.judge_server import JudgeServer
 from tests.trusted_judges import trust_judge
 from workers.enrichment.calibrate_judge import calibrate_if_due
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from shared.memory.longterm.safety import is_safety_matter as must_stay_open
 from shared.dreams.verification.fact_check import check
 from shared.dreams.verification.fact_plan import Relation
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation.sensitive_topics import is_about_health
+from shared.memory.longterm.safety import is_safety_matter as must_stay_open
 from tests.unit.dreams.builders import memory
 from tests.unit.mining.conversations import SAID_AT, about, code, conversation, fact
 
