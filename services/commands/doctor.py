@@ -33,6 +33,7 @@ async def _run_checks(resources: Resources) -> int:
         "redis": _check_redis(resources),
         "qdrant": _check_qdrant(resources),
         "language model": _check_language_model(resources),
+        "judge": _check_judge(resources),
         "embeddings": _check_embeddings(resources),
         "files": _check_files(resources),
     }
@@ -53,7 +54,8 @@ async def _run_checks(resources: Resources) -> int:
 
 
 def _configured_models(resources: Resources) -> list[str]:
-    models = (resources.settings.llm_model, resources.settings.embedding_model)
+    settings = resources.settings
+    models = (settings.llm_model, settings.judge_model, settings.embedding_model)
     return [model for model in dict.fromkeys(models) if model is not None]
 
 
@@ -92,6 +94,15 @@ async def _check_language_model(resources: Resources) -> str:
         return "not configured: memories stay as they are written"
     await resources.language_model.complete("Answer with the word ok.", "ok?")
     return f"answers, model {await resources.language_model.name()}"
+
+
+async def _check_judge(resources: Resources) -> str:
+    if resources.judge_model is None:
+        return "not configured: nothing is judged"
+    if resources.judge_model is resources.language_model:
+        return "the language model"
+    await resources.judge_model.complete("Answer with the word ok.", "ok?")
+    return f"answers, model {await resources.judge_model.name()}"
 
 
 async def _check_embeddings(resources: Resources) -> str:

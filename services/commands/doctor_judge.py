@@ -14,10 +14,12 @@ _TITLES = {
 
 
 def print_report(report: JudgeReport | None) -> None:
-    """Print a line on the judge, then one for each limit that it misses, and one on languages."""
+    """Print a line on the judge, then one for each limit that it misses, and one on languages.
+
+    Print nothing without a judge.
+    """
     console = Console(highlight=False, soft_wrap=True)
     if report is None:
-        console.print("judge: not configured, so nothing is judged")
         return
     console.print(f"judge {report.model} at {report.host} {_TITLES[report.state]}{_progress(report)}")
     if report.measured is not None:

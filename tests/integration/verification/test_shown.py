@@ -160,7 +160,7 @@ async def test_the_doctor_names_each_limit_that_is_missed_and_the_languages(
             update={"llm_base_url": None, "judge_base_url": None, "judge_model": None}
         )
     ) as without:
-        assert await doctor_lines(without, capsys) == ["judge: not configured, so nothing is judged"]
+        assert await doctor_lines(without, capsys) == []
 
 
 async def test_the_command_stores_what_it_has_measured_of_the_configured_judge(

@@ -121,6 +121,18 @@ async def test_verdicts_of_another_model_do_not_count_and_end_the_trust(
     assert await find_trusted_judge(resources) is None
 
 
+@pytest.mark.parametrize("name", ["", "a\x00b", "x" * 257, "a\nb"])
+async def test_a_name_that_can_not_be_stored_is_none(
+    resources: Resources, server: JudgeServer, payer: Payer, name: str
+) -> None:
+    await trust_judge(resources)
+    judge = await find_trusted_judge(resources)
+    assert judge is not None
+    server.model = name
+    assert await judge.ask(payer, [SAID]) == [Judgement(Verdict.SUPPORTED, "I live in Graz.")]
+    assert await find_trusted_judge(resources) == judge
+
+
 async def test_what_an_earlier_calibration_says_does_not_end_the_trust_of_a_later_one(
     resources: Resources, server: JudgeServer, payer: Payer
 ) -> None:

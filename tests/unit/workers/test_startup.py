@@ -20,6 +20,7 @@ MODELS = {"llm_base_url": "http://127.0.0.1:9/v1", "embedding_base_url": "http:/
             ("LOCI_LLM_TIMEOUT is 90", "at most 80", "LOCI_DREAM_LEASE"),
         ),
         ({"embedding_timeout": 100}, ("LOCI_EMBEDDING_TIMEOUT is 100", "LOCI_JOB_LEASE")),
+        ({"judge_timeout": 97, "judge_model": "j"}, ("LOCI_JUDGE_TIMEOUT is 97", "LOCI_JOB_LEASE")),
         ({"document_parse_seconds": 97}, ("LOCI_DOCUMENT_PARSE_SECONDS is 97", "LOCI_JOB_LEASE")),
     ],
 )
@@ -40,7 +41,7 @@ def test_a_time_limit_within_the_lease_or_of_the_default_is_accepted(settings: d
 
 
 def test_the_time_limit_of_a_model_that_is_not_configured_does_not_matter() -> None:
-    startup.require_usable(config.load(llm_timeout=500, embedding_timeout=500))
+    startup.require_usable(config.load(llm_timeout=500, embedding_timeout=500, judge_timeout=500))
 
 
 @pytest.mark.parametrize("content", [None, "not TOML", '[models."m"]\ninput = "x"', b"\xff\xfe"])
