@@ -26,21 +26,26 @@ from shared.verification.trust import Trust
 
 _NO_JUDGE = "none"
 _NEVER_SECONDS = 86_400.0
+_PARTS = (facts.PART, rewritings.PART, merges.PART)
 
 
-def main(  # noqa: PLR0913
+def main(
+    *,
     path: Annotated[Path, typer.Option("--data", exists=True, help="The labelled data (see data.py).")],
-    judge: Annotated[str, typer.Option(help="oracle, none, yes, liar, or an endpoint's address.")] = _NO_JUDGE,
+    judge: Annotated[
+        str, typer.Option(help="oracle, none, yes, liar, or an endpoint's address.")
+    ] = _NO_JUDGE,
     half: Annotated[Half, typer.Option(help="The half of the items to measure.")] = Half.BOTH,
     local_model: Annotated[
         bool, typer.Option("--local-model", help="Let the model of `make local-model` judge.")
     ] = False,
+    parts: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(_PARTS),
     json_file: Annotated[Path | None, typer.Option("--json", help="Write every outcome here.")] = None,
     calibration_seconds: Annotated[float, typer.Option(help="How long to wait for it.")] = 60,
 ) -> None:
     """Measure what becomes of right and wrong proposals, and print tables."""
     started = time.monotonic()
-    truth_data = data.read(path, half)
+    truth_data = data.read(path, half).only(parts.split(","))
     with ExitStack() as closing:
         proposer = Proposer(truth_data.dialogues)
         oracle = Oracle(Manner(judge), truth_data, calibration.read()) if judge in set(Manner) else None
@@ -81,7 +86,9 @@ def _settings(
         address = closing.enter_context(model_server.serving("judge", oracle.reply_to))
         return settings | {"judge_base_url": address, "judge_model": None}
     # Of an address, LOCI_JUDGE_MODEL and LOCI_JUDGE_API_KEY are read from the environment.
-    return settings | ({"judge_base_url": None, "judge_model": None} if judge == _NO_JUDGE else {"judge_base_url": judge})
+    return settings | (
+        {"judge_base_url": None, "judge_model": None} if judge == _NO_JUDGE else {"judge_base_url": judge}
+    )
 
 
 @contextmanager

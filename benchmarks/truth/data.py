@@ -1,11 +1,12 @@
 """The labelled data: dialogues with right and wrong facts, rewritings, merges, and pairs for the judge alone.
 
-The file is `{judge, dialogues, rewrites, merges}`. Each item belongs to one half, by a hash of its id: rules are
-tuned on one half and shown on the other.
+The file is `{judge, dialogues, rewrites, merges}`. Each item belongs to one half, by a hash of its id: rules
+are tuned on one half and shown on the other.
 """
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -46,7 +47,7 @@ class DialogueTurn:
 class ProposedText:
     """A fact that the stand-in proposes: `why` says what is wrong with it, None that it is right.
 
-    `closes` is the text of the earlier fact that it ends; `sources` are the positions of turns in the dialogue.
+    `closes` is the text of the earlier fact that it ends; `sources` are positions of turns in the dialogue.
     """
 
     text: str
@@ -102,6 +103,15 @@ class TruthData:
     rewrites: tuple[Rewrite, ...]
     merges: tuple[Merge, ...]
 
+    def only(self, parts: Collection[str]) -> "TruthData":
+        """Return the data without the dialogues (`facts`), rewritings and merges that are not in `parts`."""
+        return TruthData(
+            self.pairs,
+            self.dialogues if "facts" in parts else (),
+            self.rewrites if "rewritings" in parts else (),
+            self.merges if "merges" in parts else (),
+        )
+
 
 def read(path: Path, half: Half = Half.BOTH) -> TruthData:
     """Read the items of a half. Raises KeyError or ValueError for a file of another shape."""
@@ -137,9 +147,7 @@ def _merge(item: Json) -> Merge:
 def _dialogue(item: Json) -> Dialogue:
     turns = _turns(item["turns"])
     right = [
-        ProposedText(
-            fact["text"], None, _closed_text(fact, item), tuple(fact["supported_by"])
-        )
+        ProposedText(fact["text"], None, _closed_text(fact, item), tuple(fact["supported_by"]))
         for fact in item["facts"]
     ]
     wrong = [
@@ -165,8 +173,8 @@ def _closed_text(fact: Json, dialogue: Json) -> str | None:
 def _likest_turn(bad: Json, dialogue: Json, turns: tuple[DialogueTurn, ...]) -> int:
     """Return the position of the user's turn that shares the most words with a wrong fact and its reason.
 
-    Of equals it is the first. A wrong closing is proposed in a session after the one that told what it closes,
-    because until then there is no memory to close; where there is no later session, in the same one.
+    Of equals it is the earliest. A wrong closing is proposed in a session after the one that told what it
+    closes, because until then there is no memory to close; where there is no later session, in the same one.
     """
     positions = [position for position, turn in enumerate(turns) if turn.role == "user"]
     if bad["closes"] is not None:

@@ -1,6 +1,7 @@
 """The requests of this benchmark to the gateway. What is not there yet is read as empty."""
 
 import asyncio
+import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -66,6 +67,16 @@ class Gateway:
         ]
         await self.send("POST", f"/v1/sessions/{session}/turns/batch", json={"turns": rows})
 
+    async def import_memories(self, user_id: str, memories: Iterable[tuple[str, str]]) -> None:
+        """Import texts as memories that were saved on these days. Only an import sets that day."""
+        lines = [
+            {"content": text, "state": "final", "created_at": f"{date}T12:00:00Z", "user_id": user_id}
+            for text, date in memories
+        ]
+        body = "\n".join(map(json.dumps, lines))
+        headers = {"content-type": "application/x-ndjson"}
+        await self.send("POST", "/v1/memories/import", content=body, headers=headers)
+
     async def finished_run(self, started_run: Json) -> Json:
         """Wait until a dream run has ended, and return it."""
 
@@ -86,10 +97,12 @@ class Gateway:
         try:
             await wait_for("the end of all pending work", settled)
         except TimeoutError:
-            sys.stderr.write(f"still pending: { {name: count for name, count in pending.items() if count} }\n")
+            sys.stderr.write(
+                f"still pending: { {name: count for name, count in pending.items() if count} }\n"
+            )
 
     async def await_calibration(self, seconds: float) -> Json:
-        """Wait until the judge is calibrated, and return what the gateway says of it; {} if it says nothing."""
+        """Wait until the judge is calibrated. Return what the gateway says of it, {} if it says nothing."""
         judge: Json = {}
 
         async def calibrated() -> bool | None:

@@ -40,9 +40,7 @@ async def _play(gateway: Gateway, proposer: Proposer, variants: list[_Variant]) 
 async def _consolidate(gateway: Gateway, variant: _Variant) -> tuple[str, ...]:
     """Save the memories, let a dream merge them, and return the codes of its refusals."""
     merge, user_id = variant[0], _user_id(variant)
-    for text, date in merge.memories:
-        memory = {"content": text, "occurred_at": f"{date}T12:00:00Z", "enrich": False, "user_id": user_id}
-        await gateway.send("POST", "/v1/memories", json=memory)
+    await gateway.import_memories(user_id, merge.memories)
     body = {"user_id": user_id, "passes": ["consolidate"]}
     run = await gateway.finished_run(await gateway.send("POST", "/v1/dreams", json=body))
     codes = [rejection["code"] for pass_ in run["passes"] for rejection in pass_["rejections"]]

@@ -1,7 +1,7 @@
 """What the stand-in for a judge answers: the labels of the data, or lies.
 
-`oracle` answers by label, but for one claim in fifty, chosen by a hash. `liar` turns a third of the answers round.
-`yes` supports all. What is in neither the data nor the calibration set is not said.
+`oracle` answers by label, but for one claim in fifty, chosen by a hash. `liar` turns a third of the answers
+round. `yes` supports all. What is in neither the data nor the calibration set is not said.
 """
 
 import hashlib

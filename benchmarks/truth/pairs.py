@@ -12,7 +12,7 @@ from shared.verification.trust import Trust
 
 
 async def measure(settings: Settings, pairs: Sequence[LabelledClaim]) -> Trust | None:
-    """Return what the judge's verdicts on the pairs show, or None without a judge. Raises errors.Unavailable."""
+    """Return what the judge's verdicts show, or None without a judge. Raises errors.Unavailable."""
     model = open_judge_model(settings)
     if model is None:
         return None

@@ -1,10 +1,10 @@
 """What the stand-in for a language model answers: the right and the wrong texts of the data.
 
-It knows what it is asked by the form of the prompt, as an operator may replace any directive. Of a dialogue it
-proposes each text once, as soon as the last of its sources was shown, with those of its sources that are shown in
-this prompt and their whole text as the quote. It closes only a memory that the prompt shows. A note and a scope
-of memories are answered with the variant that is set before they are saved. A second question about the same
-gets the same answer: it repairs nothing.
+It knows what it is asked by the form of the prompt, as an operator may replace any directive. Of a dialogue
+it proposes each text once, as soon as the last of its sources was shown, with those of its sources that are
+shown in this prompt and their whole text as the quote. It closes only a memory that the prompt shows. A note
+and a scope of memories are answered with the variant that is set before they are saved. A second question
+about the same gets the same answer: it repairs nothing.
 """
 
 import json
@@ -83,7 +83,9 @@ class Proposer:
 
     def _rewriting(self, note: Json) -> str:
         texts = self.rewritings.get(str(note.get("content")), ())
-        memories = [{"content": text, "category": None, "tags": [], "importance": 0.5} for text in texts]
+        memories: list[Json] = [
+            {"content": text, "category": None, "tags": [], "importance": 0.5} for text in texts
+        ]
         return json.dumps({"memories": memories}, ensure_ascii=False)
 
     def _merge(self, prompt: str) -> str:

@@ -29,7 +29,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is aimed at, the measured value as text, and whether it is reached; None if it was not measured."""
+    """What is aimed at, the measured value, and whether it is reached; None if it was not measured."""
 
     name: str
     value: str
@@ -92,18 +92,14 @@ def _show_closings(outcomes: Sequence[Outcome]) -> None:
         for is_good, name in ((True, "right"), (False, "wrong")):
             chosen = [outcome for outcome in in_half(closing, half) if outcome.is_good is is_good]
             counts = Counter(outcome.ending for outcome in chosen)
-            rows.append(
-                [f"{half.value}: {name}", str(len(chosen)), *(str(counts[item]) for item in endings)]
-            )
+            rows.append([f"{half.value}: {name}", str(len(chosen)), *(str(counts[item]) for item in endings)])
     print("closings of earlier facts\n")
     table.show(("", "items", *(ending.value for ending in endings)), rows)
 
 
 def _show_codes(outcomes: Iterable[Outcome]) -> None:
     """Print the reasons of what was not stored, and of closings that were refused alone."""
-    counts = Counter(
-        (outcome.part, code, outcome.is_good) for outcome in outcomes for code in outcome.codes
-    )
+    counts = Counter((outcome.part, code, outcome.is_good) for outcome in outcomes for code in outcome.codes)
     names = dict.fromkeys((part, code) for part, code, _ in sorted(counts))
     rows = [
         [f"{part}: {code}", str(counts[part, code, True]), str(counts[part, code, False])]
