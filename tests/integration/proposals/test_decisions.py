@@ -116,7 +116,7 @@ async def test_of_two_callers_at_once_one_decides(gateway: Gateway, agent: Agent
 async def test_a_repeated_request_gets_the_same_response(gateway: Gateway, agent: Agent, scope: Json) -> None:
     proposal_id = await hold_one(gateway, scope, fact(await say(agent, scope)))
     headers = {"idempotency-key": proposal_id}
-    request = {"json": {"action": "approve"}, "headers": headers}
+    request: dict[str, Any] = {"json": {"action": "approve"}, "headers": headers}
     first = await agent.request("POST", f"{URL}/{proposal_id}", **request)
     assert await agent.request("POST", f"{URL}/{proposal_id}", **request) == first
     assert await contents(agent, scope) == ["Ada lives in Rome."]
