@@ -162,8 +162,8 @@ async def test_a_context_shows_both_the_newer_first(gateway: Gateway, agent: Age
     assert f"(general, 2026-01-05, contested by [{newer['id']}]): The workshop" in block["text"]
     path = f"/v1/memories/{older['id']}/resolve"
     await agent.request("POST", path, json={"keep": newer["id"]})
-    again = await agent.context(session, "Who forges at Rome?")
-    [block] = [block for block in again["blocks"] if block["kind"] == "recalled"]
+    second_context = await agent.context(session, "Who forges at Rome?")
+    [block] = [block for block in second_context["blocks"] if block["kind"] == "recalled"]
     assert f"- [{newer['id']}] (general): Ada forges" in block["text"]
 
 

@@ -95,8 +95,8 @@ async def test_what_is_refused_is_stored_nowhere(gateway: Gateway, agent: Agent,
 async def test_nobody_decides_twice(gateway: Gateway, agent: Agent, scope: Json, action: str) -> None:
     proposal_id = await hold_one(gateway, scope, fact(await say(agent, scope)))
     await decide(agent, proposal_id, action)
-    for again in ("approve", "refuse"):
-        problem = await decide(agent, proposal_id, again, status=CONFLICT)
+    for second_action in ("approve", "refuse"):
+        problem = await decide(agent, proposal_id, second_action, status=CONFLICT)
         assert "already" in problem["detail"]
 
 
