@@ -148,7 +148,7 @@ class ReasonBody(ApiModel):
     reason: str | None = None
 
 
-class ResolveBody(ReasonBody):
+class KeptMemoryBody(ReasonBody):
     """Which memory stays valid of two that contest each other: the id of the other one."""
 
     model_config = example({"keep": "0f3c5a7e9b1d", "reason": "Ada has moved"})

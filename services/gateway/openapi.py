@@ -35,6 +35,7 @@ _TAGS = {
     "documents": "Files of the tenant, whose text is searched on request.",
     "pinned texts": "Texts that stand in every context.",
     "preferences": "Rules of users that set a slot or change a template, and which of them apply.",
+    "proposals": "What waits until somebody decides whether it is stored.",
     "skills": "How agents do something, in Markdown, with files: SKILL.md folders.",
     "working memory": "Short-lived entries that sessions share.",
     "sessions": "Sessions with their turns, and the contexts of model calls.",

@@ -16,17 +16,15 @@ async def resolve(
 ) -> Memory:
     """Close a memory now in favour of its rival, and return it.
 
-    Raises errors.NotFound if the caller sees one of them not, errors.Forbidden if it may not change both,
-    errors.Invalid if they are the same, and errors.Conflict if they don't contest each other.
+    Raises errors.NotFound if the caller sees no such memory, errors.Forbidden if it may not change it, and
+    errors.Conflict if the other one does not contest it.
     """
-    if memory_id == keep_id:
-        raise errors.Invalid("keep", "must be the other memory, which the one of the path contests")
     async with resources.transaction(caller.tenant) as tx:
-        # In the order of their ids, as all locks on memories.
-        locked = {id_: await update.lock_writable(tx, caller, id_) for id_ in sorted({memory_id, keep_id})}
-        before, kept = locked[memory_id], locked[keep_id]
-        if kept.id not in before.contested_with:
+        locked = {item.id: item for item in await queries.lock(tx, [memory_id, keep_id])}
+        before = await update.lock_writable(tx, caller, memory_id)
+        if keep_id not in before.contested_with:
             raise errors.Conflict(f"memory '{memory_id}' is not contested by '{keep_id}'")
+        kept = locked[keep_id]  # of the same scope, as all rivals are
         now = await transaction_time(tx)
         at = now if before.valid_from is None else max(now, before.valid_from)
         closed = await queries.close(tx, before, at, kept.id)

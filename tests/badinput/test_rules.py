@@ -195,6 +195,14 @@ PLAYBOOKS: list[RefusedRequest] = [
 
 
 _SKILL = "/v1/skills/bake-bread"
+_PROPOSAL = "/v1/proposals/p"
+PROPOSALS: list[RefusedRequest] = [
+    ("POST", _PROPOSAL, {"action": "burn"}, "action", "approve"),
+    ("POST", _PROPOSAL, {"action": "refuse", "edited": "It is so."}, "edited", "action 'approve'"),
+    ("POST", _PROPOSAL, {"action": "approve", "edited": " "}, "edited", "blank"),
+    ("POST", _PROPOSAL, {"action": "approve", "edited": "c" * 16_001}, "edited", "at most 16000"),
+    ("POST", _PROPOSAL, {"action": "refuse", "reason": "r" * 501}, "reason", "at most 500"),
+]
 SKILLS: list[RefusedRequest] = [
     ("PUT", "/v1/skills/Bake", {"content": "c"}, "name", "lower-case letters"),
     ("PUT", "/v1/skills/a--b", {"content": "c"}, "name", "single '-'"),
@@ -206,7 +214,6 @@ SKILLS: list[RefusedRequest] = [
     ("PUT", _SKILL, {"content": "c", "summary": "a\nb"}, "summary", "line breaks"),
     ("PUT", _SKILL, {"content": "c", "see_also": ["a"] * 3 + ["No"]}, "see_also.1", "lower-case letters"),
     ("PUT", _SKILL, {"content": "c", "see_also": [f"s{n}" for n in range(33)]}, "see_also", "at most 32"),
-    ("POST", "/v1/skills/proposals/p", {"decision": "burn"}, "decision", "publish"),
     ("POST", "/v1/skills/search", {"query": ""}, "query", "at least 1"),
 ]
 
@@ -244,7 +251,17 @@ GRAPH: list[RefusedRequest] = [
 ]
 
 
-REFUSED = [*SKILLS, *MEMORY, *SEARCH, *CONVERSATION, *WORKING, *FEEDBACK_AND_DREAMS, *PLAYBOOKS, *GRAPH]
+REFUSED = [
+    *PROPOSALS,
+    *SKILLS,
+    *MEMORY,
+    *SEARCH,
+    *CONVERSATION,
+    *WORKING,
+    *FEEDBACK_AND_DREAMS,
+    *PLAYBOOKS,
+    *GRAPH,
+]
 
 
 def _invisible(value: Any) -> Any:

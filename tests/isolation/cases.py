@@ -300,9 +300,12 @@ CASES: dict[str, Case] = {route: called.foreign_calls for route, called in ROUTE
     "PUT /v1/skills/{skill}": lambda ids: [
         Call(200, {"skill": ids.patrol}, body={"content": "mine", "summary": "mine", **scope_of(ids)})
     ],
-    "GET /v1/skills/proposals": _of_scope,
-    "POST /v1/skills/proposals/{proposal_id}": lambda ids: [
-        Call(404, {"proposal_id": ids.document}, body={"decision": "publish"})
+    "GET /v1/proposals": lambda ids: [
+        Call(200, query=scope_of(ids) | query) for query in ({}, {"kind": "skill"}, {"state": "held"})
+    ],
+    "GET /v1/proposals/{proposal_id}": lambda ids: [Call(404, {"proposal_id": ids.document})],
+    "POST /v1/proposals/{proposal_id}": lambda ids: [
+        Call(404, {"proposal_id": ids.document}, body={"action": action}) for action in ("approve", "refuse")
     ],
     "POST /v1/skills/search": lambda ids: [Call(200, body={"query": "how it opens", **scope_of(ids)})],
     "POST /v1/skills/import": lambda ids: [Call(201, query=scope_of(ids), content=zip_of_skill(ids.patrol))],

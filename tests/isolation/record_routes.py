@@ -130,6 +130,8 @@ ROUTES: dict[str, RecordRoute] = {
     "POST /v1/memories/{memory_id}/archive": _writes(MEMORY),
     "POST /v1/memories/{memory_id}/restore": _writes(MEMORY),
     "POST /v1/memories/{memory_id}/revert": _writes(MEMORY, body={"version": 1}),
+    # 409: nothing contests it.
+    "POST /v1/memories/{memory_id}/resolve": _writes(MEMORY, body={"keep": "0123456789ab"}),
     # 409: without a language model nothing is enriched.
     "POST /v1/memories/{memory_id}/enrich": _writes(MEMORY),
     "GET /v1/memories/by-key": _reads(KEY),

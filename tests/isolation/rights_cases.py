@@ -142,8 +142,13 @@ ERASURES = {
     "DELETE /v1/agents/{agent_id}",
     "GET /v1/erasures/{erasure_id}",
 }
-# Only dreams make proposals: `integration/skills/test_skill_proposals.py` asks for them with bound keys.
-PROPOSALS = {"GET /v1/skills/proposals", "POST /v1/skills/proposals/{proposal_id}"}
+# Only workers make proposals: `integration/proposals/test_decisions.py` and
+# `integration/skills/test_skill_proposals.py` ask for them with bound keys.
+PROPOSALS = {
+    "GET /v1/proposals",
+    "GET /v1/proposals/{proposal_id}",
+    "POST /v1/proposals/{proposal_id}",
+}
 # An operation of a batch is refused what a request of its own is: a test sends all of RECORDS both ways.
 BATCHES = {"POST /v1/batch"}
 # Tools have cases of their own, in tool_cases.py.

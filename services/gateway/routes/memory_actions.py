@@ -6,13 +6,13 @@ from services.gateway import etag
 from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch
-from services.gateway.memory_models import ReasonBody, ResolveBody, RevertBody, check_reason
+from services.gateway.memory_models import KeptMemoryBody, ReasonBody, RevertBody, check_reason
 from services.gateway.memory_response import memory_response
 from services.gateway.responses import JsonResponse
 from services.gateway.waiting import WAITS
 from shared.dreams.runs import restore as dream_restore
 from shared.lifecycle import edit_memory
-from shared.lifecycle import resolve_memory as resolve
+from shared.lifecycle import resolve_memory as lifecycle_resolve_memory
 from shared.memory.longterm import archive, enrich_again
 from shared.memory.longterm.memory import Memory
 
@@ -65,14 +65,16 @@ async def revert_memory(
 
 @router.post("/resolve", response_model=Memory, dependencies=[WAITS])
 async def resolve_memory(
-    resources: ResourcesDep, caller: WriteCaller, memory_id: str, body: ResolveBody
+    resources: ResourcesDep, caller: WriteCaller, memory_id: str, body: KeptMemoryBody
 ) -> JsonResponse:
     """Close a contested memory now, in favour of the rival that `keep` names, and return it.
 
     The response is a 409 if the two don't contest each other.
     """
     reason = check_reason(body.reason)
-    return memory_response(await resolve.resolve(resources, caller, memory_id, body.keep, reason))
+    return memory_response(
+        await lifecycle_resolve_memory.resolve(resources, caller, memory_id, body.keep, reason)
+    )
 
 
 @router.post("/enrich", response_model=Memory, status_code=HTTPStatus.ACCEPTED)

@@ -5,10 +5,10 @@ deletion first: a proposal repeats its text.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.turns import log_queries
@@ -23,17 +23,16 @@ from shared.memory.proposals.proposal import ProposalDraft
 _STORED_APART = frozenset({"id", "content", "fingerprint", "search_terms"})
 
 
-@dataclass(slots=True)
-class Held:
+class Held(NamedTuple):
     """The ids of the proposals that wait now, and how many drafts were left out.
 
     `over_limit` are those for which the scope has no room, `without_evidence` those of which something was
     deleted meanwhile.
     """
 
-    proposal_ids: list[str] = field(default_factory=list)
-    over_limit: int = 0
-    without_evidence: int = 0
+    proposal_ids: list[str]
+    over_limit: int
+    without_evidence: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +55,26 @@ class _Evidence:
 
 async def hold(tx: Transaction, settings: Settings, scope: Scope, drafts: Sequence[ProposalDraft]) -> Held:
     """Let drafts of one scope wait for a decision, at most `proposal_max_per_scope` of the scope at once."""
-    held = Held()
     if not drafts:
-        return held
+        return Held([], 0, 0)
     evidence = await _lock_evidence(tx, drafts)
     await queries.lock_scope(tx, scope)
     await queries.expire(tx, scope)
     room = settings.proposal_max_per_scope - await queries.count_held(tx, scope)
-    for draft in drafts:
-        if not evidence.has_all(draft):
-            held.without_evidence += 1
-            continue
+    sound = [draft for draft in drafts if evidence.has_all(draft)]
+    proposal_ids: list[str] = []
+    for draft in sound:
         columns = _columns(draft)
         key = (draft.kind.value, columns["fingerprint"], columns["closes"])
         proposal_id = await queries.find_held(tx, scope, *key)
-        if proposal_id is None and room <= 0:
-            held.over_limit += 1
-            continue
-        if proposal_id is None:
+        if proposal_id is None and room > 0:
             age = timedelta(days=settings.proposal_days)
             proposal_id = await queries.insert_held(tx, scope, columns, age)
             room -= 1
-        await _add_evidence(tx, proposal_id, draft, evidence)
-        held.proposal_ids.append(proposal_id)
-    return held
+        if proposal_id is not None:
+            await _add_evidence(tx, proposal_id, draft, evidence)
+            proposal_ids.append(proposal_id)
+    return Held(proposal_ids, len(sound) - len(proposal_ids), len(drafts) - len(sound))
 
 
 async def is_full(tx: Transaction, settings: Settings, scope: Scope) -> bool:

@@ -17,9 +17,14 @@ async def summarise(resources: Resources, caller: Caller) -> dict[str, Any]:
     async with resources.postgres.for_tenant(caller.tenant) as tx:
         scopes = await queries.count_by_scope(tx)
     readable = [
-        {"agent_id": agent_id, "user_id": user_id, "held": held}
+        (agent_id, user_id, held)
         for agent_id, user_id, held in scopes
         if rights.allows(caller, Area.MEMORIES, Action.READ, Owner(agent_id, user_id))
     ]
-    full = [scope for scope in readable if scope["held"] >= resources.settings.proposal_max_per_scope]
-    return {"held": sum(scope["held"] for scope in readable), "mining_paused": full}
+    most = resources.settings.proposal_max_per_scope
+    full = [
+        {"agent_id": agent_id, "user_id": user_id, "held": held}
+        for agent_id, user_id, held in readable
+        if held >= most
+    ]
+    return {"held": sum(held for _, _, held in readable), "mining_paused": full}

@@ -60,10 +60,10 @@ _NOT_PLANTED = {"tenant", "tenant_secret", "api_key", "removal", "erasure", "job
 def _value(table: Table, column: Column[Any]) -> Any:
     if column.name == "id" and table.name in _PRIMARY_IDS:
         return _PRIMARY_IDS[table.name]
-    if column.name in _IDS:
-        return _IDS[column.name]
     if (table.name, column.name) in _VALID:
         return _VALID[(table.name, column.name)]
+    if column.name in _IDS:
+        return _IDS[column.name]
     if isinstance(column.type, DateTime) and column.nullable:
         return None
     is_planted = isinstance(column.info.get(INFO), Content) or _is_cleared(table, column)

@@ -118,12 +118,14 @@ async def _row(tx: Transaction, tenant: str, name: str) -> dict[str, Any] | None
             set[str](),
         ),
         (Subject.DREAM_RUN, RUN, {"dream_run.id"}, set[str]()),
+        # The proposal goes with its evidence.
+        (Subject.PROPOSAL, "x", {"proposal_evidence.proposal_id"}, set[str]()),
         (
             Subject.TURN,
             TURN,
             {
                 *("turn.seq", "feedback_signal.previous_seq", "dream_pass.record_ids"),
-                "idempotent_response.record_ids",
+                *("idempotent_response.record_ids", "proposal_evidence.seq"),
             },
             {"dream_pass.record_ids"},
         ),
@@ -134,6 +136,7 @@ async def _row(tx: Transaction, tenant: str, name: str) -> dict[str, Any] | None
                 *("recalled_memory.seq", "feedback_signal.seq", "preference_occurrence.seq"),
                 *("dream_read_turn.seq", "dream_evaluated_session.seq", "dream_pass.record_ids"),
                 *("idempotent_response.record_ids", "session_summary.last_seq", "graph_source.seq"),
+                "proposal_evidence.seq",
             },
             {"dream_pass.record_ids"},
         ),
@@ -247,5 +250,5 @@ async def test_what_is_changed_is_locked_first(tx: Transaction) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tx, "execute", record)
         await register.forget(tx, {Subject.TURN: [TURN]})
-    assert statements[::2] == ["SELECT"] * 4
-    assert sorted(statements[1::2]) == ["DELETE", "UPDATE", "UPDATE", "UPDATE"]
+    assert statements[::2] == ["SELECT"] * 5
+    assert sorted(statements[1::2]) == ["DELETE", "DELETE", "UPDATE", "UPDATE", "UPDATE"]

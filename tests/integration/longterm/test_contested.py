@@ -133,9 +133,10 @@ async def test_only_rivals_are_resolved_and_only_by_who_may_change_both(
     newer, older = await _pair(gateway, agent, scope)
     third = await agent.save("Ada has a dog.", **scope)
     path = f"/v1/memories/{older['id']}/resolve"
-    await agent.request("POST", path, json={"keep": third["id"]}, status=CONFLICT)
-    await agent.request("POST", path, json={"keep": "0123456789ab"}, status=NOT_FOUND)
-    await agent.request("POST", path, json={"keep": older["id"]}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    for keep in (third["id"], older["id"], "0123456789ab"):
+        await agent.request("POST", path, json={"keep": keep}, status=CONFLICT)
+    unknown = "/v1/memories/0123456789ab/resolve"
+    await agent.request("POST", unknown, json={"keep": older["id"]}, status=NOT_FOUND)
     common = {"agent_id": scope["agent_id"]}
     pair = await _pair(gateway, agent, common)
     async with await gateway.new_client(user_id=scope["user_id"]) as client:
@@ -161,8 +162,8 @@ async def test_a_context_shows_both_the_newer_first(gateway: Gateway, agent: Age
     assert f"(general, 2026-01-05, contested by [{newer['id']}]): The workshop" in block["text"]
     path = f"/v1/memories/{older['id']}/resolve"
     await agent.request("POST", path, json={"keep": newer["id"]})
-    again = await agent.context(session, "Who forges at Rome?")
-    [block] = [block for block in again["blocks"] if block["kind"] == "recalled"]
+    second_context = await agent.context(session, "Who forges at Rome?")
+    [block] = [block for block in second_context["blocks"] if block["kind"] == "recalled"]
     assert f"- [{newer['id']}] (general): Ada forges" in block["text"]
 
 

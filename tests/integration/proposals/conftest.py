@@ -50,14 +50,18 @@ async def say(agent: Agent, scope: Json, content: str = "I moved to Rome.") -> t
 
 
 def fact(
-    turn: tuple[str, int], content: str = "Ada lives in Rome.", *more: tuple[str, int], **fields: Any
+    turn: tuple[str, int],
+    content: str = "Ada lives in Rome.",
+    *more: tuple[str, int],
+    closes: str | None = None,
+    signs: tuple[str, ...] = (),
+    **fields: Any,
 ) -> ProposalDraft:
     """Return a fact that rests on turns."""
-    known = {name: fields.pop(name) for name in ("closes", "replaces", "kind", "signs") if name in fields}
     turns = (turn, *more)
     sources = [Source(session_id=session, seq=seq, role="user") for session, seq in turns]
     row = new_rows.row_from_learned_draft(MemoryDraft(content=content, **fields), sources)
-    return ProposalDraft(**{"kind": ProposalKind.FACT, "row": row, "evidence_turns": turns} | known)
+    return ProposalDraft(ProposalKind.FACT, row, evidence_turns=turns, closes=closes, signs=signs)
 
 
 async def hold(gateway: Gateway, scope: Json, *drafts: ProposalDraft, max_held: int = 1000) -> Held:

@@ -95,8 +95,8 @@ async def test_what_is_refused_is_stored_nowhere(gateway: Gateway, agent: Agent,
 async def test_nobody_decides_twice(gateway: Gateway, agent: Agent, scope: Json, action: str) -> None:
     proposal_id = await hold_one(gateway, scope, fact(await say(agent, scope)))
     await decide(agent, proposal_id, action)
-    for again in ("approve", "refuse"):
-        problem = await decide(agent, proposal_id, again, status=CONFLICT)
+    for second_action in ("approve", "refuse"):
+        problem = await decide(agent, proposal_id, second_action, status=CONFLICT)
         assert "already" in problem["detail"]
 
 
@@ -116,7 +116,7 @@ async def test_of_two_callers_at_once_one_decides(gateway: Gateway, agent: Agent
 async def test_a_repeated_request_gets_the_same_response(gateway: Gateway, agent: Agent, scope: Json) -> None:
     proposal_id = await hold_one(gateway, scope, fact(await say(agent, scope)))
     headers = {"idempotency-key": proposal_id}
-    request = {"json": {"action": "approve"}, "headers": headers}
+    request: dict[str, Any] = {"json": {"action": "approve"}, "headers": headers}
     first = await agent.request("POST", f"{URL}/{proposal_id}", **request)
     assert await agent.request("POST", f"{URL}/{proposal_id}", **request) == first
     assert await contents(agent, scope) == ["Ada lives in Rome."]

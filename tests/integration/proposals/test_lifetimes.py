@@ -33,8 +33,8 @@ async def test_the_same_again_adds_its_evidence_and_nothing_else(
     first, second = await say(agent, scope), await say(agent, scope, "Rome it is.")
     proposal_id = await hold_one(gateway, scope, fact(first, signs=("negation",)))
     for turn in (second, first):
-        again = fact(turn, "ada  lives in ROME.", importance=0.9)
-        assert (await hold(gateway, scope, again)).proposal_ids == [proposal_id]
+        repeated = fact(turn, "ada  lives in ROME.", importance=0.9)
+        assert (await hold(gateway, scope, repeated)).proposal_ids == [proposal_id]
     [proposal] = await listed(agent, scope)
     assert [(item["session_id"], item["seq"]) for item in proposal["evidence"]] == [first, second]
     assert (proposal["text"], proposal["importance"]) == ("Ada lives in Rome.", 0.5)
