@@ -43,6 +43,7 @@ class RejectionCode(StrEnum):
     CHANGED_MEANWHILE = "changed_meanwhile"  # a source changed while the model was asked
     UNCONFIRMED = "unconfirmed"  # an assistant said it, and the user did not confirm it
     UNRELATED = "unrelated"  # replaces a memory about something else
+    UNTRUSTED = "untrusted"  # gives text of outside a label that leads agents: only a caller may
     READ_BEFORE = "read_before"  # every turn that says it was mined before
     OUTDATED = "outdated"  # older than the memory that it replaces
     FORGOTTEN = "forgotten"  # a caller has deleted this text

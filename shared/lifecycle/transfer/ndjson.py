@@ -33,6 +33,7 @@ from pydantic.alias_generators import to_camel
 
 from shared.foundation import errors, validation
 from shared.foundation.json_value_count import ValueCounter
+from shared.foundation.origin import Origin
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.memory import (
     MAX_REINFORCEMENT_COUNT,
@@ -128,6 +129,8 @@ class MemoryLine(BaseModel):
     valid_until: Moment | None = None
     expires_at: Moment | None = None
     saved_without_source: Annotated[bool, Strict()] = False
+    # What is imported is as far trusted as it was where it comes from, and at most as the key that imports.
+    origin: Origin | None = None
 
     _number: int = PrivateAttr(default=0)
 

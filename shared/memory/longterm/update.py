@@ -8,6 +8,7 @@ from sqlalchemy import func
 from sqlalchemy.exc import IntegrityError
 
 from shared.foundation import errors, versions
+from shared.foundation.origin import Trust
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.infra.transaction import Transaction
@@ -89,8 +90,11 @@ async def apply_changes(
     changes: Mapping[str, Any],
     action: str,
     reason: str | None,
+    max_trust: Trust | None = None,
 ) -> Memory:
     """Change fields of a locked memory, note the action, and return the memory.
+
+    A new text has the origin of its caller, and at most `max_trust`.
 
     Raises errors.Conflict and IntegrityError as `update` does.
     """
@@ -102,6 +106,8 @@ async def apply_changes(
     if "superseded_by" in columns:
         await _require_known(tx, changed)
     await require_no_duplicate(tx, changed)
+    if "content" in columns:  # what is said now is said by this key
+        columns |= caller.origin.limited(max_trust).columns()
     columns |= _derived_columns(changed, set(columns))
     after = await queries.update_columns(tx, before.id, columns)
     if after.content != before.content:

@@ -44,6 +44,7 @@ FULL: dict[str, Any] = {
     "valid_from": None,
     "valid_until": None,
     "expires_at": None,
+    "origin": {"channel": "import", "trust": "user"},
 }
 ARCHIVED = FULL | {
     "id": BOB,

@@ -117,6 +117,7 @@ TURN = {
     "metadata": {"lang": "en"},
     "item": {"type": "message", "parts": [1, -0.5, None, {"x": []}]},
     "edited_at": T2,
+    "origin_trust": "user",
 }
 SESSION_SUMMARY = {
     "kind": "session_summary",
@@ -148,6 +149,7 @@ SNIPPET = {
     "content": "Ada wants one monthly invoice.",
     "count": 4,
     "promoted_at": T2,
+    "origin_trust": "outside",
     "created_at": T1,
     "updated_at": T2,
 }
@@ -221,6 +223,7 @@ MEMORY = {
     "valid_until": T3,
     "expires_at": T3,
     "saved_without_source": True,
+    "origin": {"channel": "import", "trust": "user"},
 }
 GRAPH_ENTITY = {
     "kind": "graph_entity",
