@@ -14,7 +14,17 @@ down_revision = "a027"
 branch_labels = None
 depends_on = None
 
-_TABLES = ("memory", "scratchpad_snippet")
+_TABLES = (
+    "memory",
+    "observation",
+    "pinned_text",
+    "preference",
+    "skill",
+    "playbook",
+    "document",
+    "business_context_part",
+    "scratchpad_snippet",
+)
 
 
 def upgrade() -> None:

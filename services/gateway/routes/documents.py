@@ -46,6 +46,10 @@ _FORM: dict[str, Any] = {
                             "description": "Where it comes from; if not given, the name of the file."
                             " Another file from there replaces its text.",
                         },
+                        "trust": {
+                            "type": "string",
+                            "description": "Lowers the trust that the server gives, which is `outside`.",
+                        },
                     },
                 }
             }

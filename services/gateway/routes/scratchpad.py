@@ -64,6 +64,7 @@ class ReportBody(ApiModel):
 
     title: str
     content: str
+    trust: RequestedTrust = None
 
 
 @router.post(

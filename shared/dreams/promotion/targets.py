@@ -17,7 +17,7 @@ from shared.memory.longterm.labels import PERMISSION, PROMOTION, requires_permis
 from shared.memory.longterm.memory import Memory, MemoryDraft, SavedDraft, Source
 from shared.memory.longterm.save_scope import save_scope
 from shared.memory.preferences import write as preference_write
-from shared.memory.preferences.preference import PreferenceOrigin
+from shared.memory.preferences.preference import PreferenceBasis
 from shared.memory.preferences.write import LearntPreference
 from shared.records.transaction import RecordTransaction
 
@@ -91,7 +91,8 @@ def _preference(memory: Memory) -> LearntPreference:
     """Return the preference beside a promoted memory. It has a slot of its own, so none overrules another."""
     key = f"{_PROMOTED}/{memory.id}"
     must_ask = requires_permission(memory.metadata)
-    return LearntPreference(key, key, memory.content, memory.id, PreferenceOrigin.PROMOTION, must_ask)
+    basis, origin = PreferenceBasis.PROMOTION, Origin.derived([memory.origin.trust])
+    return LearntPreference(key, key, memory.content, memory.id, basis, must_ask, origin)
 
 
 def _of_memory(memory: Memory) -> Stored:
@@ -122,6 +123,7 @@ async def add_lines(
         line = await business_write.add_line(
             tx,
             snippet.content,
+            Origin.derived([snippet.origin.trust]),
             agent_id=session.agent_id,
             user_id=session.user_id,
             session_id=session.id,

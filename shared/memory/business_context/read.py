@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from shared.foundation.scope import Caller
@@ -13,7 +14,7 @@ from shared.platform.resources import Resources
 
 
 async def read(resources: Resources, caller: Caller) -> dict[str, Any]:
-    """Return {content, version, provenance}: an empty content if nobody has written any.
+    """Return {content, version, origin, provenance}: an empty content if nobody has written any.
 
     `provenance` names sessions and users, so only a key that may write the text is shown it.
     """
@@ -26,9 +27,12 @@ async def read(resources: Resources, caller: Caller) -> dict[str, Any]:
 def to_json(parts: Sequence[Part], *, is_owner: bool) -> dict[str, Any]:
     """Return a business context as the API does."""
     content = text_of(parts)
+    origins = [part.rows[0].origin for part in parts]
+    least_trusted = min(origins, key=attrgetter("trust"), default=None)
     return {
         "content": content,
         "version": version_of(content),
+        "origin": None if least_trusted is None else least_trusted.model_dump(mode="json"),
         "provenance": provenance(parts) if is_owner else [],
     }
 

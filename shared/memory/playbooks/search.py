@@ -110,7 +110,12 @@ async def _note_best(resources: Resources, session: Session, found: FoundPlayboo
         if not is_there or playbook is None:
             return found
         written = await scratchpad_write.note(
-            tx, resources.settings, session, as_snippet(playbook), Origin.derived([]), playbook.id
+            tx,
+            resources.settings,
+            session,
+            as_snippet(playbook),
+            Origin.derived([playbook.origin.trust]),
+            playbook.id,
         )
     degraded = [*found.degraded, *await cache.store(resources, session, written.snippets)]
     return replace(found, degraded=degraded, snippet_id=written.snippet.id)

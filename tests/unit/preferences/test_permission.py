@@ -11,8 +11,8 @@ from shared.memory.preferences.preference import (
     Condition,
     Effect,
     Preference,
+    PreferenceBasis,
     PreferenceDraft,
-    PreferenceOrigin,
 )
 
 ADA = Scope("t", "inn", "ada")
@@ -40,7 +40,7 @@ def stored(rule: PreferenceDraft, *, required: bool, granted: bool) -> Preferenc
         condition=rule.condition,
         effect=rule.effect,
         related=[],
-        origin=PreferenceOrigin.EXPLICIT,
+        basis=PreferenceBasis.EXPLICIT,
         requires_user_permission=required,
         permission_granted_at=GRANTED if granted else None,
     )
