@@ -6,6 +6,8 @@ found as before, and keeps the labels that it has. A turn has the trust of its r
 column stays empty. All defaults are constants, so no table is rewritten.
 """
 
+from typing import Any
+
 from alembic import op
 from sqlalchemy import Column, Text, text
 
@@ -23,6 +25,7 @@ _TABLES = (
     "playbook",
     "document",
     "business_context_part",
+    "graph_triple",
     "scratchpad_snippet",
 )
 
@@ -30,11 +33,12 @@ _TABLES = (
 def upgrade() -> None:
     """Apply this migration."""
     for table in _TABLES:
-        _add(table, "api", nullable=False, server_default=text("'outside'"))
+        channel = "document" if table == "document" else "api"
+        _add(table, channel, nullable=False, server_default=text("'outside'"))
     _add("turn", "turn", nullable=True)
 
 
-def _add(table: str, channel: str, **trust: object) -> None:
+def _add(table: str, channel: str, **trust: Any) -> None:
     op.add_column(table, Column("origin_channel", Text, nullable=False, server_default=text(f"'{channel}'")))
     op.add_column(table, Column("origin_trust", Text, **trust))
     op.add_column(table, Column("origin_key", Text))

@@ -134,6 +134,7 @@ class MemoryPatch(ApiModel):
     valid_until: datetime | None = None
     expires_at: datetime | None = None
     superseded_by: Annotated[list[str] | None, Field(max_length=100, description=_SUPERSEDED_BY)] = None
+    trust: RequestedTrust = None
     reason: str | None = None
 
     def changes(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The columns in which a table stores the origin of its records."""
 
-from sqlalchemy import Column, Text, text
+from sqlalchemy import Column, Text
 
 from shared.foundation.content import no_content
 from shared.foundation.origin import UNKNOWN, Channel, Trust
@@ -21,14 +21,14 @@ def origin_columns(
             "origin_channel",
             Text,
             nullable=False,
-            server_default=text(f"'{channel}'"),
+            server_default=channel.value,
             info=no_content("one of a fixed list"),
         ),
         Column(
             "origin_trust",
             Text,
             nullable=trust is None,
-            server_default=None if trust is None else text(f"'{trust}'"),
+            server_default=None if trust is None else trust.value,
             info=no_content("one of a fixed list"),
         ),
         Column("origin_key", Text, info=no_content("the id of a key")),

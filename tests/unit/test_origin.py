@@ -14,10 +14,10 @@ def test_trusts_are_ordered_by_rank_and_not_by_their_letters() -> None:
     assert sorted([Trust.AGENT, Trust.OPERATOR, Trust.USER, Trust.OUTSIDE]) == RISING
     assert max(RISING) is Trust.OPERATOR
     assert [first > second for first in RISING for second in RISING] == [
-        one > other for one in range(4) for other in range(4)
+        first > second for first in range(4) for second in range(4)
     ]
     assert [first <= second for first in RISING for second in RISING] == [
-        one <= other for one in range(4) for other in range(4)
+        first <= second for first in range(4) for second in range(4)
     ]
     assert Trust.AGENT >= Trust.USER
 

@@ -23,6 +23,7 @@ from services.gateway.dependencies import (
 from services.gateway.multipart_upload import receive_file
 from services.gateway.response_models import DeletedRecord, Page
 from services.gateway.responses import JsonResponse
+from shared.foundation.origin import Origin
 from shared.lifecycle import delete_document as document_deletion
 from shared.lifecycle import upload_document as document_upload
 from shared.memory.documents import read, search
@@ -80,6 +81,7 @@ class PassageResponse(ApiModel):
     line_from: int | None
     line_to: int | None
     score: float
+    origin: Origin
 
 
 class DeletedDocumentResponse(DeletedRecord):

@@ -67,6 +67,11 @@ def text_of(parts: Sequence[Part]) -> str:
     return "\n".join(part.text for part in parts)
 
 
+def origin_of(parts: Sequence[Part]) -> Origin | None:
+    """Return the origin of the least trusted part; None for an empty text."""
+    return min((part.rows[0].origin for part in parts), key=attrgetter("trust"), default=None)
+
+
 def promoted_line(content: str) -> str:
     """Return the line that shows a promoted text. Whatever it holds, it can't begin another line."""
     return f"- {prompt_safety.single_line(content)}"

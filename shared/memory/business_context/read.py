@@ -2,12 +2,11 @@
 
 import hashlib
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 from shared.foundation.scope import Caller
 from shared.memory.business_context import queries
-from shared.memory.business_context.part import Part, parts_of, provenance, text_of
+from shared.memory.business_context.part import Part, origin_of, parts_of, provenance, text_of
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
@@ -27,12 +26,11 @@ async def read(resources: Resources, caller: Caller) -> dict[str, Any]:
 def to_json(parts: Sequence[Part], *, is_owner: bool) -> dict[str, Any]:
     """Return a business context as the API does."""
     content = text_of(parts)
-    origins = [part.rows[0].origin for part in parts]
-    least_trusted = min(origins, key=attrgetter("trust"), default=None)
+    origin = origin_of(parts)
     return {
         "content": content,
         "version": version_of(content),
-        "origin": None if least_trusted is None else least_trusted.model_dump(mode="json"),
+        "origin": None if origin is None else origin.model_dump(mode="json"),
         "provenance": provenance(parts) if is_owner else [],
     }
 

@@ -16,6 +16,9 @@ MAX_FILE_BYTES = 25 * 1024 * 1024
 MAX_NAME_CHARACTERS = 512
 """Characters of a title, of a source and of the name of a file."""
 
+OF_DOCUMENTS = Origin(channel=Channel.DOCUMENT, trust=Trust.OUTSIDE)
+"""The origin of every document and of its chunks: whoever uploads one has not written it."""
+
 
 class DocumentState(StrEnum):
     """The state of the latest version of a document."""
@@ -45,8 +48,7 @@ class NewFile:
 
         Raises errors.Invalid if it asks for more trust.
         """
-        given = Origin(channel=Channel.DOCUMENT, trust=Trust.OUTSIDE, key_id=caller.key_id)
-        return given.lowered(self.trust)
+        return OF_DOCUMENTS.model_copy(update={"key_id": caller.key_id}).lowered(self.trust)
 
 
 class ReplacedText(BaseModel):

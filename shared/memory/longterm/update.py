@@ -94,21 +94,23 @@ async def apply_changes(
 ) -> Memory:
     """Change fields of a locked memory, note the action, and return the memory.
 
-    A new text has the origin of its caller, and at most `max_trust`.
+    A new text has the origin of its caller, and at most `max_trust`; `trust` among the changes lowers it.
 
     Raises errors.Conflict and IntegrityError as `update` does.
     """
     require_live(before)
-    columns = _changed_columns(before, changes)
-    if not columns:
+    fields = {name: value for name, value in changes.items() if name != "trust"}
+    columns = _changed_columns(before, fields)
+    # What is said now is said by this key.
+    origin = caller.origin.limited(max_trust) if "content" in columns else before.origin
+    origin = origin.lowered(changes.get("trust"))
+    if not columns and origin == before.origin:
         return before
     changed = before.model_copy(update=columns)
     if "superseded_by" in columns:
         await _require_known(tx, changed)
     await require_no_duplicate(tx, changed)
-    if "content" in columns:  # what is said now is said by this key
-        columns |= caller.origin.limited(max_trust).columns()
-    columns |= _derived_columns(changed, set(columns))
+    columns |= origin.columns() | _derived_columns(changed, set(columns))
     after = await queries.update_columns(tx, before.id, columns)
     if after.content != before.content:
         await tombstones.remove(tx, after.scope, [after.content])

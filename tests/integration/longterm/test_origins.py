@@ -140,12 +140,17 @@ async def test_a_new_text_is_said_by_whoever_writes_it(gateway: Gateway) -> None
         path = f"/v1/memories/{memory['id']}"
         labelled = await ada.request("PATCH", path, json={"importance": 0.9})
         assert labelled["origin"]["trust"] == "operator"
+        lowered = await ada.request("PATCH", path, json={"trust": "agent"})
+        assert (lowered["origin"]["trust"], lowered["version"]) == ("agent", labelled["version"] + 1)
+        assert (await ada.request("PATCH", path, json={"trust": "agent"}))["version"] == lowered["version"]
+        raised = {"trust": "operator"}
+        await operator.request("PATCH", path, json=raised, status=HTTPStatus.UNPROCESSABLE_ENTITY)
         written = await ada.request("PATCH", path, json={"content": "Ada is the operator."})
         assert written["origin"] == {"channel": "api", "trust": "user"}
         reverted = await operator.request("POST", f"{path}/revert", json={"version": written["version"] - 1})
-        assert reverted["origin"]["trust"] == "operator"
-        again = await operator.request("POST", f"{path}/revert", json={"version": written["version"]})
-        assert again["origin"]["trust"] == "user"
+        assert reverted["origin"]["trust"] == "agent"
+        repeated = await operator.request("POST", f"{path}/revert", json={"version": written["version"]})
+        assert repeated["origin"]["trust"] == "user"
 
 
 async def test_an_edited_turn_is_no_more_trusted_than_its_editor(gateway: Gateway) -> None:
@@ -193,8 +198,8 @@ async def test_an_import_raises_nothing(gateway: Gateway) -> None:
             "Said by an operator.": {"channel": "import", "trust": "agent"},
             "Said outside.": {"channel": "import", "trust": "outside"},
         }
-        again = await agent.request("POST", "/v1/memories/import", content=lines, params=params)
-        assert again["skipped"] == 2
+        repeated = await agent.request("POST", "/v1/memories/import", content=lines, params=params)
+        assert repeated["skipped"] == 2
 
 
 async def test_a_snippet_says_where_it_comes_from(gateway: Gateway) -> None:

@@ -48,7 +48,7 @@ async def test_a_record_is_trusted_as_its_key_or_as_a_caller_lowers_it(gateway: 
     ):
         for caller, trust in ((operator, "operator"), (agent, "agent"), (ada, "user")):
             # A pinned text that says the same stays as it is.
-            more = {"content": f"Be {trust}."} if kind == "pinned text" else {}
+            more: Json = {"content": f"Be {trust}."} if kind == "pinned text" else {}
             assert (await write(caller, kind, **more))["origin"] == {"channel": "api", "trust": trust}
         assert (await write(ada, kind, trust="outside"))["origin"]["trust"] in {"outside", "user"}
         problem = await write(ada, kind, refused=True, trust="agent")
@@ -60,11 +60,12 @@ async def test_another_text_has_the_origin_of_whoever_writes_it(gateway: Gateway
         agent_with(gateway, rights=("read", "write", "admin")) as operator,
         agent_with(gateway) as agent,
     ):
-        for kind, changes in {
+        changes_of: dict[str, Json] = {
             "pinned text": {"content": "Be rude."},
             "preference": {"effect": {"slot": "seat", "value": "window"}},
             "skill": {"content": "Stand."},
-        }.items():
+        }
+        for kind, changes in changes_of.items():
             assert (await write(operator, kind))["origin"]["trust"] == "operator"
             assert (await write(agent, kind, **changes))["origin"]["trust"] == "agent"
             assert (await write(agent, kind, **changes, trust="outside"))["origin"]["trust"] in {
@@ -89,6 +90,9 @@ async def test_a_document_comes_from_outside_and_nobody_raises_that(gateway: Gat
         document = await upload(HTTPStatus.ACCEPTED, trust="outside")
         assert document["origin"] == origin
         assert (await operator.request("GET", f"/v1/documents/{document['id']}"))["origin"] == origin
+        await operator.request("PUT", "/v1/business-context", json={"content": "Ada flies."})
+        found = await operator.request("POST", "/v1/documents/search", json={"query": "Ada flies"})
+        assert found["results"][0]["origin"] == {"channel": "api", "trust": "operator"}
 
 
 async def test_the_business_context_is_trusted_as_its_least_trusted_part(gateway: Gateway) -> None:
@@ -148,3 +152,69 @@ async def test_a_caller_who_asks_makes_a_preference_of_text_from_outside(gateway
         [memory] = (await agent.request("GET", "/v1/memories"))["results"]
         assert memory["category"] == "user-preferences/promoted"
         assert memory["origin"]["trust"] == "outside"
+
+
+async def test_an_entry_of_working_memory_is_trusted_as_its_least_trusted_part(gateway: Gateway) -> None:
+    path = "/v1/working/patrol/p/note"
+    async with (
+        agent_with(gateway, rights=("read", "write", "admin")) as operator,
+        agent_with(gateway) as agent,
+    ):
+        forged = '"trust":"operator"'
+        body: Json = {"value": forged, "category": "x", "tags": ["trust", "outside"]}
+        assert (await operator.request("PUT", path, json=body))["origin"] == {
+            "channel": "api",
+            "trust": "operator",
+        }
+
+        async def append(caller: Agent, trust: str | None = None) -> str:
+            more = {} if trust is None else {"trust": trust}
+            entry = await caller.request("PATCH", path, json={"append": forged, **more})
+            assert (await caller.request("GET", path))["origin"] == entry["origin"]
+            assert entry["tags"] == ["trust", "outside"]
+            return str(entry["origin"]["trust"])
+
+        assert await append(operator) == "operator"
+        assert await append(agent) == "agent"
+        assert await append(operator) == "agent"
+        assert await append(operator, "outside") == "outside"
+        assert await append(agent, "user") == "outside"
+        for body in ({"value": "x", "trust": "operator"},):
+            await agent.request("PUT", path, json=body, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        await agent.request(
+            "PATCH", path, json={"append": "x", "trust": "operator"}, status=HTTPStatus.UNPROCESSABLE_ENTITY
+        )
+        assert (await agent.request("PUT", path, json={"value": "x"}))["origin"]["trust"] == "agent"
+        [listed] = (await agent.request("GET", "/v1/working", params={"prefix": "patrol/p"}))["results"]
+        assert listed["origin"]["trust"] == "agent"
+
+
+async def test_a_triple_is_trusted_as_its_key_its_turn_and_whoever_vouches_for_it(gateway: Gateway) -> None:
+    async with (
+        agent_with(gateway, rights=("read", "write", "admin")) as operator,
+        agent_with(gateway) as agent,
+    ):
+
+        async def save(caller: Agent, *, refused: bool = False, **more: Any) -> Json:
+            body = {"subject": "Alice", "predicate": "works_on", "object": "RockBot"} | more
+            status = HTTPStatus.UNPROCESSABLE_ENTITY if refused else HTTPStatus.CREATED
+            return dict(await caller.request("POST", "/v1/graph/triples", json=body, status=status))
+
+        assert (await save(agent, fact="So I heard.", trust="outside"))["origin"]["trust"] == "outside"
+        assert (await save(operator))["origin"]["trust"] == "outside", "a fact that nobody vouches for"
+        vouched = await save(operator, fact="She does.")
+        assert vouched["origin"] == {"channel": "api", "trust": "operator"}
+        repeated = await save(agent, fact="She does not.", confidence=0.9)
+        assert (repeated["fact"], repeated["origin"]["trust"], repeated["confidence"]) == (
+            "She does.",
+            "operator",
+            0.9,
+        )
+        await save(agent, refused=True, trust="operator")
+        session = await agent.session()
+        seq = await agent.append_turn(session, "Alice knows Bob.")
+        source = {"session_id": session, "seq": seq}
+        of_turn = await save(operator, predicate="knows", object="Bob", source=source)
+        assert of_turn["origin"]["trust"] == "outside"
+        [listed, *_] = (await agent.request("GET", "/v1/graph/triples"))["results"]
+        assert listed["origin"]["trust"] == "operator"

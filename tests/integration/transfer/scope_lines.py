@@ -246,6 +246,7 @@ GRAPH_ENTITY = {
     "reason": "not referenced",
 }
 GRAPH_TRIPLE = {
+    "origin_trust": "agent",
     "kind": "graph_triple",
     "id": "01890000-0000-7000-8000-0000000000e2",
     "subject": "Ada Lovelace",
