@@ -1,5 +1,6 @@
 """MM5, DR6: code decides which rules need the user's permission, and who gives it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,7 +32,7 @@ def draft(condition: dict[str, Any], effect: dict[str, Any]) -> PreferenceDraft:
 
 
 def caller(**bindings: str) -> Caller:
-    return Caller("key", "t", frozenset({"read", "write"}), **bindings)
+    return replace(Caller("key", "t", frozenset({"read", "write"})), **bindings)
 
 
 def stored(rule: PreferenceDraft, *, required: bool, granted: bool) -> Preference:
