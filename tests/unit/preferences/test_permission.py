@@ -31,7 +31,7 @@ def draft(condition: dict[str, Any], effect: dict[str, Any]) -> PreferenceDraft:
     return PreferenceDraft(condition=Condition(**condition), effect=Effect(**effect))
 
 
-def caller(**bindings: str) -> Caller:
+def caller(**bindings: Any) -> Caller:
     return replace(Caller("key", "t", frozenset({"read", "write"})), **bindings)
 
 
