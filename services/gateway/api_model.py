@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from shared.foundation import errors
+from shared.foundation.origin import Trust
 
 MAX_VIOLATIONS = 100
 """So many broken rules of a body are named: it may break as many as it has values."""
@@ -101,6 +102,10 @@ UnitInterval = Annotated[float, Field(ge=0, le=1), Strict()]
 Flag = Annotated[bool, Strict()]
 Count = Annotated[int, Strict()]
 Seconds = Annotated[float, Field(gt=0), Strict()]
+RequestedTrust = Annotated[
+    Trust | None,
+    Field(description="Lowers the trust that the server gives: operator, agent, user or outside."),
+]
 
 M = TypeVar("M", bound=ApiModel)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.gateway.api_model import ApiModel, Count, UnitInterval, example
+from services.gateway.api_model import ApiModel, Count, RequestedTrust, UnitInterval, example
 from shared.memory.graph.entity import Entity, EntityDraft, EntityType
 from shared.memory.graph.traversal import MAX_HOPS
 from shared.memory.graph.triple import DEFAULT_CONFIDENCE, TripleDraft, TripleSource
@@ -71,12 +71,13 @@ class TripleBody(ApiModel):
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     source: TripleSourceBody | None = None
+    trust: RequestedTrust = None
     agent_id: str | None = None
     user_id: str | None = None
 
     def draft(self) -> TripleDraft:
         """Return the triple to save. Raise errors.Invalid if it breaks a rule."""
-        fields = self.model_dump(exclude={"agent_id", "user_id", "source"})
+        fields = self.model_dump(exclude={"agent_id", "user_id", "source", "trust"})
         source = None if self.source is None else TripleSource(**self.source.model_dump())
         return TripleDraft(**fields, source=source).validated()
 

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, UnitInterval, example
+from services.gateway.api_model import (
+    ApiModel,
+    BatchApiModel,
+    Count,
+    Flag,
+    RequestedTrust,
+    UnitInterval,
+    example,
+)
 from services.gateway.filter_models import CheckedFilter, FilterField, Validity
 from shared.foundation import errors, validation
 from shared.foundation.optional_fields import without_none
@@ -83,6 +91,7 @@ class MemoryBody(ApiModel):
     valid_from: Annotated[datetime | None, Field(description=_VALID_FROM)] = None
     valid_until: Annotated[datetime | None, Field(description=_VALID_UNTIL)] = None
     expires_at: Annotated[datetime | None, Field(description=_EXPIRES_AT)] = None
+    trust: RequestedTrust = None
     agent_id: str | None = None
     user_id: str | None = None
 
@@ -125,6 +134,7 @@ class MemoryPatch(ApiModel):
     valid_until: datetime | None = None
     expires_at: datetime | None = None
     superseded_by: Annotated[list[str] | None, Field(max_length=100, description=_SUPERSEDED_BY)] = None
+    trust: RequestedTrust = None
     reason: str | None = None
 
     def changes(self) -> dict[str, Any]:

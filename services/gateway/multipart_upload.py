@@ -16,12 +16,13 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from shared.foundation import errors, validation
+from shared.foundation.origin import Trust
 from shared.memory.documents.document import MAX_FILE_BYTES, MAX_NAME_CHARACTERS, NewFile
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
-FILE, TITLE, SOURCE = "file", "title", "source"
+FILE, TITLE, SOURCE, TRUST = "file", "title", "source", "trust"
 _MAX_TEXT_BYTES = 4 * MAX_NAME_CHARACTERS
 _NO_NAME = "document"
 
@@ -93,8 +94,10 @@ class _Form:
 
     def _begin_content(self) -> None:
         self._name = _option(self._headers, "name") or ""
-        if self._name not in (FILE, TITLE, SOURCE):
-            raise errors.Invalid("body", f"may have the parts {FILE}, {TITLE} and {SOURCE}, and no others")
+        if self._name not in (FILE, TITLE, SOURCE, TRUST):
+            raise errors.Invalid(
+                "body", f"may have the parts {FILE}, {TITLE}, {SOURCE} and {TRUST}, and no others"
+            )
         if self._name in self._texts or (self._name == FILE and self._file_headers is not None):
             raise errors.Invalid(self._name, "must not be given twice")
         if self._name == FILE:
@@ -139,7 +142,14 @@ class _Form:
             declared_type=_printable(self._file_headers.get("content-type", "")) or None,
             title=self._text(TITLE),
             source=self._text(SOURCE) or file_name or None,
+            trust=self._trust(),
         )
+
+    def _trust(self) -> Trust | None:
+        text = self._text(TRUST)
+        if text is not None and text not in set(Trust):
+            raise errors.Invalid(TRUST, f"must be one of {', '.join(Trust)}")
+        return None if text is None else Trust(text)
 
     def _text(self, name: str) -> str | None:
         if name not in self._texts:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.gateway.api_model import ApiModel, example
+from services.gateway.api_model import ApiModel, RequestedTrust, example
 from shared.memory.preferences.preference import Condition, Effect, PreferenceDraft
 
 
@@ -38,6 +38,7 @@ class PreferenceBody(ApiModel):
     condition: ConditionBody
     effect: EffectBody
     related: list[str] = []
+    trust: RequestedTrust = None
     agent_id: str | None = None
     user_id: str | None = None
 

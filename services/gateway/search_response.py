@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from services.gateway.api_model import ApiModel
 from services.gateway.responses import JsonResponse
 from shared.conversation.observations.observation import Observation
+from shared.foundation.origin import Origin
 from shared.foundation.roles import Role
 from shared.memory.longterm.memory import Memory
 from shared.search.ranking.candidate import ScoredCandidate
@@ -41,6 +42,7 @@ class TurnHit(ApiModel):
     content: str
     created_at: datetime
     metadata: dict[str, str]
+    origin: Origin
     score: float
     scores: dict[str, float | str] = {}
 

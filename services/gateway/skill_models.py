@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.gateway.api_model import ApiModel, Count, example
+from services.gateway.api_model import ApiModel, Count, RequestedTrust, example
 from shared.memory.skills.skill import SkillDraft, SkillInfo
 
 
@@ -22,6 +22,7 @@ class SkillBody(ApiModel):
     content: Annotated[str, Field(description="Markdown of at most 64 000 characters.")]
     summary: Annotated[str | None, Field(description="At most 15 words.")] = None
     see_also: list[str] | None = None
+    trust: RequestedTrust = None
     agent_id: str | None = None
     user_id: str | None = None
 

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, example
+from services.gateway.api_model import ApiModel, BatchApiModel, Count, Flag, RequestedTrust, example
 from shared.conversation.turns.turn import TurnDraft
 from shared.foundation.exact_json import ExactJson
+from shared.foundation.origin import Origin
 from shared.foundation.roles import Role
 from shared.platform.spend.charge import parse_turn_usage
 
@@ -22,6 +23,7 @@ _STORED = _TURN | {
     "item": {"type": "message", "status": "completed"},
     "version": 1_795_334_819_000_000,
     "edited_at": None,
+    "origin": {"channel": "turn", "trust": "outside"},
 }
 
 
@@ -37,6 +39,7 @@ class TurnBody(ApiModel):
     metadata: dict[str, str] = {}
     item: Item = None
     usage: dict[str, Any] | None = None
+    trust: RequestedTrust = None
 
     def draft(self, body: ExactJson, *path: str | int) -> TurnDraft:
         """Return the turn to append, with its usage. Raise errors.Invalid if it breaks a rule.
@@ -102,6 +105,7 @@ class TurnResponse(ApiModel):
     content: str
     created_at: datetime
     metadata: dict[str, str]
+    origin: Origin
     item: Item
     version: int
     edited_at: datetime | None

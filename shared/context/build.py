@@ -110,7 +110,9 @@ async def _record(
             await recheck.leave_out_deleted_triples(tx, inputs)
         context = assemble.assemble(inputs, request)
         # The agent waits for its answer now, and nobody searches for this turn before the session's next one.
-        turns = await append.insert_turns(tx, resources, session, [_to_draft(request, context)], wait=False)
+        draft = _to_draft(request, context)
+        origins = [draft.origin(caller)]
+        turns = await append.insert_turns(tx, resources, session, [draft], origins, wait=False)
         versions = {result.memory.id: result.memory.content_version for result in context.new_memories}
         await turn_queries.save_recalled(tx, session, turns[0].seq, versions)
         shown_ids = [line.id for line in context.lines if line.skill_part is SkillPart.CONTENT]

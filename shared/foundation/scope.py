@@ -7,11 +7,12 @@ agent. Every long-term record belongs to a scope. A reader with a user sees the 
 A `Caller` is an authenticated API key. The tenant of a request always comes from its caller.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from shared.foundation import errors, validation
 from shared.foundation.optional_fields import without_none
+from shared.foundation.origin import Channel, Origin, Trust
 
 Right = Literal["read", "write", "admin"]
 DEFAULT_AGENT = "default"
@@ -41,7 +42,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated API key: its tenant, its rights and its bindings."""
+    """An authenticated API key: its tenant, its rights, its bindings, and the way in which it calls."""
 
     key_id: str
     tenant: str
@@ -49,11 +50,28 @@ class Caller:
     agent_id: str | None = None
     user_id: str | None = None
     namespace: str | None = None
+    channel: Channel = Channel.API
 
     @property
     def bindings(self) -> dict[str, str]:
         """The values that the key is bound to, by field name."""
         return without_none(agent_id=self.agent_id, user_id=self.user_id, namespace=self.namespace)
+
+    @property
+    def trust(self) -> Trust:
+        """How far what the key writes is trusted: a key that is bound to a user speaks for that user."""
+        if self.user_id is not None:
+            return Trust.USER
+        return Trust.OPERATOR if "admin" in self.rights and not self.bindings else Trust.AGENT
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of what the key writes."""
+        return Origin(channel=self.channel, trust=self.trust, key_id=self.key_id)
+
+    def via(self, channel: Channel) -> "Caller":
+        """Return the caller as it calls in another way."""
+        return replace(self, channel=channel)
 
     def require_right(self, right: Right) -> None:
         """Raise errors.Forbidden unless the key has this right."""

@@ -7,6 +7,7 @@ from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns import append, index_document, log, log_queries
 from shared.conversation.turns.turn import Turn, is_read_by_models
+from shared.foundation.origin import trust_of_role
 from shared.foundation.scope import Caller
 from shared.infra.transaction import Transaction
 from shared.lifecycle import removal, withdrawal
@@ -42,7 +43,10 @@ async def edit_turn(
             return before
         # Memories are locked before turns, as everywhere, and turns before what repeats them.
         withdrawn = await _collect(tx, caller, session, before, changes)
-        after = await log_queries.update_turn(tx, before, changes)
+        # Its new text is what this key says, and no more trusted than the old one was.
+        trust = trust_of_role(before.role, caller.trust)
+        origin = before.origin.model_copy(update={"key_id": caller.key_id}).limited(trust)
+        after = await log_queries.update_turn(tx, before, changes, origin)
         await withdrawal.carry_out(tx, resources, withdrawn)
         await tx.index([index_document.document(session.scope, after)])
         if is_read_by_models(changes):

@@ -18,6 +18,7 @@ from typing import Any
 
 import uuid_utils
 
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Caller
 from shared.foundation.stages import PARSE_DOCUMENT, RecordKind
 from shared.infra.transaction import Transaction
@@ -45,14 +46,16 @@ async def upload(
 ) -> Json:
     """Store a file and make it due for a worker; return its document, which may have been there before.
 
-    The digest of `key` is added here. Raises errors.Unavailable if the file store or Postgres is unavailable,
-    and errors.Conflict or errors.StillRunning for a key that was used with another file or is in use.
+    The digest of `key` is added here. Raises errors.Invalid for a trust above that of documents,
+    errors.Unavailable if the file store or Postgres is unavailable, and errors.Conflict or
+    errors.StillRunning for a key that was used with another file or is in use.
     """
     require_right(caller)
+    origin = new.origin(caller)
     key = None if key is None else replace(key, digest=_digest(new))
     settings = resources.settings
     method = method_of(settings.document_chunk_chars, settings.document_chunk_overlap)
-    attempt = _Upload(caller.tenant, str(uuid_utils.uuid7()), new, key, method)
+    attempt = _Upload(caller.tenant, str(uuid_utils.uuid7()), new, origin, key, method)
     async with resources.postgres.for_tenant(attempt.tenant) as tx:
         response = await attempt.respond_without_file(tx)
     if response is None:
@@ -76,6 +79,7 @@ class _Upload:
     tenant: str
     file_id: str
     new: NewFile
+    origin: Origin
     key: IdempotencyKey | None
     method: str
 
@@ -94,7 +98,7 @@ class _Upload:
         known = await self._look_up(tx)
         if known.response is not None:
             return known.response
-        document = await _store(tx, self.new, known.of_source, self.file_id)
+        document = await _store(tx, self.new, self.origin, known.of_source, self.file_id)
         return await _respond(known.request, document, _other_text(known.of_source, self.new))
 
     async def _look_up(self, tx: Transaction) -> "_Known":
@@ -163,13 +167,15 @@ async def _move_source(tx: Transaction, old: Document | None, document: Document
     return document
 
 
-async def _store(tx: Transaction, new: NewFile, of_source: Document | None, file_id: str) -> Document:
+async def _store(
+    tx: Transaction, new: NewFile, origin: Origin, of_source: Document | None, file_id: str
+) -> Document:
     existing = await _find_replaced(tx, new, of_source)
     if existing is None:
         document_id = str(uuid_utils.uuid7())
-        document = await queries.insert_document(tx, document_id, new, file_id)
+        document = await queries.insert_document(tx, document_id, new, file_id, origin)
     else:
-        document = await queries.replace_file(tx, existing, new, file_id)
+        document = await queries.replace_file(tx, existing, new, file_id, origin)
         await stored_files.remove_replaced(tx, existing.file_id)
     await stored_files.keep(tx, file_id)
     await _enqueue(tx, document)

@@ -29,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import TSVECTOR, Insert, insert
 
 from shared.foundation.content import Subject
+from shared.foundation.origin import Origin
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import NEXT_VERSION, is_any_of, keyset_after, tenant_filter
 from shared.infra.transaction import Transaction
@@ -43,7 +44,7 @@ Position = tuple[datetime, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordType(Generic[Record]):
-    """A kind of record that search can find: rows with a tenant, an id, a `created_at` and search terms.
+    """A kind of record that search can find: rows with a tenant, id, `created_at`, origin and search terms.
 
     `from_row` makes the object of a row of `columns`, to which `computed` belong. `search_text` says from the
     columns of a row what keyword search matches while the index is away. `document` is what the index has of
@@ -127,24 +128,30 @@ class RecordType(Generic[Record]):
         matches, rank = tsvector.matches_any(self.table.c.search_terms, terms)
         return await self.read(tx, *conditions, matches, order=(rank.desc(), *order), limit=limit)
 
-    async def insert(self, tx: Transaction, values: Mapping[str, Any]) -> Record:
+    async def insert(self, tx: Transaction, values: Mapping[str, Any], origin: Origin) -> Record:
         """Insert a record with a new id, and return it."""
-        [record] = await self._run(tx, self._insert(tx, values).returning(*self.columns))
+        [record] = await self._run(tx, self._insert(tx, values, origin).returning(*self.columns))
         return record
 
-    async def insert_unless_taken(self, tx: Transaction, values: Mapping[str, Any]) -> Record | None:
+    async def insert_unless_taken(
+        self, tx: Transaction, values: Mapping[str, Any], origin: Origin
+    ) -> Record | None:
         """Insert a record with a new id, and return it; None if its key is taken."""
-        statement = self._insert(tx, values).on_conflict_do_nothing().returning(*self.columns)
+        statement = self._insert(tx, values, origin).on_conflict_do_nothing().returning(*self.columns)
         return next(iter(await self._run(tx, statement)), None)
 
-    async def replace(self, tx: Transaction, record_id: str, values: Mapping[str, Any]) -> Record:
+    async def replace(
+        self, tx: Transaction, record_id: str, values: Mapping[str, Any], origin: Origin
+    ) -> Record:
         """Replace columns of a locked record, and return it in its new version.
 
-        `values` have all columns that its search text is made of.
+        `values` have all columns that its search text is made of; `origin` is that of what it says now.
         """
         version = func.greatest(self.table.c.version + 1, NEXT_VERSION)
         times = {"version": version, "updated_at": func.clock_timestamp()}
-        [record] = await self._update(tx, record_id, {**values, **self._terms(values), **times})
+        [record] = await self._update(
+            tx, record_id, {**values, **origin.columns(), **self._terms(values), **times}
+        )
         return record
 
     async def update(
@@ -190,10 +197,10 @@ class RecordType(Generic[Record]):
     def _select(self, tx: Transaction, *conditions: ColumnElement[bool]) -> Select[Any]:
         return select(*self.columns).where(tenant_filter(self.table, tx.tenant), *conditions)
 
-    def _insert(self, tx: Transaction, values: Mapping[str, Any]) -> Insert:
+    def _insert(self, tx: Transaction, values: Mapping[str, Any], origin: Origin) -> Insert:
         version = {} if self.fixed_version is not None else {"version": NEXT_VERSION}
-        row = {"tenant": tx.tenant, "id": str(uuid_utils.uuid7()), **version, **values, **self._terms(values)}
-        return insert(self.table).values(row)
+        row = {"tenant": tx.tenant, "id": str(uuid_utils.uuid7()), **version, **values, **origin.columns()}
+        return insert(self.table).values(row | self._terms(values))
 
     def _is_searchable(self) -> list[ColumnElement[bool]]:
         return [] if self.searchable is None else [self.searchable]

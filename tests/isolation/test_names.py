@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from shared.foundation import config, errors
+from shared.foundation.origin import UNKNOWN
 from shared.infra import redis as redis_client
 from shared.memory.working import write
 from tests.conftest import Gateway, running_gateway
@@ -188,7 +189,9 @@ async def test_what_a_deletion_could_not_reach_is_read_and_taken_by_nobody(
     name = _name()
     await _open(ada, id=name)
     await ada.delete(f"/v1/sessions/{name}")
-    await write.put(gateway.resources, gateway.tenant, f"session/{name}/note", "left", ttl_seconds=3600)
+    await write.put(
+        gateway.resources, gateway.tenant, f"session/{name}/note", "left", UNKNOWN, ttl_seconds=3600
+    )
     async with await gateway.new_client(user_id="bob") as bob:
         for client in (bob, ada, gateway.client):
             assert (response := await _open(client, id=name)).status_code == 409

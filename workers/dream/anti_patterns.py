@@ -14,6 +14,7 @@ from shared.dreams.runs import unread_signal_queries, unread_turns
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.foundation import prompt_size
 from shared.foundation.categories import is_anti_pattern
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import new_rows, scope_queries, sources
 from shared.memory.longterm.memory import Memory, Source
@@ -140,4 +141,6 @@ def _new_memory(anti_pattern: AntiPattern, sessions: Mapping[str, _CorrectedSess
     in_turns = sources.from_turns((session_id, seq) for session_id, seq in found if seq is not None)
     reported_in = dict.fromkeys(session_id for session_id, seq in found if seq is None)
     reported = [Source(session_id=session_id) for session_id in reported_in]
-    return NewMemory(new_rows.row_from_learned_draft(anti_pattern.draft, [*in_turns, *reported]))
+    # A correction is what a user said, trusted as such, or what a key reported.
+    origin = Origin.derived([Trust.USER])
+    return NewMemory(new_rows.row_from_learned_draft(anti_pattern.draft, origin, [*in_turns, *reported]))

@@ -5,6 +5,7 @@ within one scope and category, and only between memories of the same times.
 """
 
 import unicodedata
+from dataclasses import replace
 
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import fidelity, merge
@@ -62,4 +63,7 @@ def _is_faithful(group: list[Memory]) -> bool:
 def _merge(group: list[Memory]) -> NewMemory:
     ids = tuple(memory.id for memory in group)
     replacement = Replacement(group[0].content, group[0].category, (), ids, None)
-    return NewMemory(merge.row_from_merge(merge.merge_fields(replacement, group)), tuple(group))
+    # All say the same words, so the most trusted one vouches for them, as if it had been saved again.
+    trust = max(memory.origin.trust for memory in group)
+    fields = replace(merge.merge_fields(replacement, group), trust=trust)
+    return NewMemory(merge.row_from_merge(fields), tuple(group))

@@ -1,6 +1,6 @@
 """Pass `extract_episodes`: take stories with an outcome from the conversation log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shared.conversation.turns.turn import Turn
@@ -10,10 +10,13 @@ from shared.dreams.runs import unread_turn_queries
 from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import merge
 from shared.dreams.verification.plan import Replacement
+from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import prompt_size
 from shared.foundation.categories import EPISODES, is_below
+from shared.foundation.origin import Origin, Trust, least
 from shared.foundation.prompt_safety import single_line
 from shared.memory.longterm import new_rows, scope_queries, sources
+from shared.memory.longterm.labels import leading_labels
 from shared.memory.longterm.memory import Memory, Source
 from workers.passes import turn_parts
 from workers.passes.pass_context import PassContext
@@ -71,6 +74,7 @@ class _EpisodeLog:
 
 def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
     updates, rejections = episodes.check_updates(log.continued, log.existing)
+    updates, untrusted = _without_untrusted(updates, log.existing, turns)
     return Outcome(
         inputs=turn_parts.inputs_of(turns),
         proposed=[
@@ -78,7 +82,8 @@ def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
             *(update.content for update in log.continued),
         ],
         rejections=[
-            {"code": rejection.code, "detail": rejection.detail, **rejection.item} for rejection in rejections
+            {"code": rejection.code, "detail": rejection.detail, **rejection.item}
+            for rejection in [*rejections, *untrusted]
         ],
         creations=[
             *(_new_memory(episode, turns) for episode in log.new),
@@ -101,19 +106,44 @@ async def _load_inputs(context: PassContext) -> tuple[list[Turn], bool, list[Mem
     return turns, has_more, existing[:_MAX_SHOWN_EPISODES]
 
 
+def _without_untrusted(
+    updates: Sequence[EpisodeUpdate], existing: Mapping[str, Memory], turns: Sequence[Turn]
+) -> tuple[list[EpisodeUpdate], list[Rejection]]:
+    """Return the updates, and rejections of those that give turns from outside a label of the episode."""
+    accepted: list[EpisodeUpdate] = []
+    rejections: list[Rejection] = []
+    for update in updates:
+        episode = existing[update.id]
+        trust = least(turn.origin.trust for turn in _turns_of(update.session_ids, turns))
+        if trust is Trust.OUTSIDE and leading_labels(episode.category, episode.tags, episode.importance):
+            item = item_reference("continuation", (update.id,))
+            detail = "would give turns from outside a label that only a caller gives them"
+            rejections.append(Rejection(RejectionCode.UNTRUSTED, item, detail))
+        else:
+            accepted.append(update)
+    return accepted, rejections
+
+
 def _new_memory(episode: Episode, turns: Sequence[Turn]) -> NewMemory:
     """Return the memory to create. Its sources are the turns that it was taken from."""
-    return NewMemory(new_rows.row_from_learned_draft(episode.draft, _sources(episode.session_ids, turns)))
+    told_by = _turns_of(episode.session_ids, turns)
+    origin = Origin.derived(turn.origin.trust for turn in told_by)
+    return NewMemory(new_rows.row_from_learned_draft(episode.draft, origin, _sources(told_by)))
 
 
 def _updated_memory(update: EpisodeUpdate, episode: Memory, turns: Sequence[Turn]) -> NewMemory:
     replacement = Replacement(update.content, episode.category, (), (episode.id,), update.importance)
     fields = merge.merge_fields(replacement, [episode])
-    all_sources = tuple(dict.fromkeys([*fields.sources, *_sources(update.session_ids, turns)]))
-    return NewMemory(merge.row_from_merge(replace(fields, sources=all_sources)), (episode,))
+    told_by = _turns_of(update.session_ids, turns)
+    all_sources = tuple(dict.fromkeys([*fields.sources, *_sources(told_by)]))
+    trust = least([fields.trust, *(turn.origin.trust for turn in told_by)])
+    return NewMemory(merge.row_from_merge(replace(fields, sources=all_sources, trust=trust)), (episode,))
 
 
-def _sources(session_ids: Sequence[str], turns: Sequence[Turn]) -> list[Source]:
+def _turns_of(session_ids: Sequence[str], turns: Sequence[Turn]) -> Sequence[Turn]:
     """Return the shown turns of the sessions that a model named, or all of them if it named none of these."""
-    shown = [(turn.session_id, turn.seq) for turn in turns]
-    return sources.from_turns([key for key in shown if key[0] in session_ids] or shown)
+    return [turn for turn in turns if turn.session_id in session_ids] or turns
+
+
+def _sources(turns: Sequence[Turn]) -> list[Source]:
+    return sources.from_turns((turn.session_id, turn.seq) for turn in turns)

@@ -1,7 +1,7 @@
 """Pass `extract_entities`: draw the graph of what turns, and facts mined out of them, say."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shared.conversation.turns.turn import Turn
@@ -13,6 +13,7 @@ from shared.dreams.verification.graph_changes import GraphChanges
 from shared.dreams.verification.graph_check import Checked, Shown
 from shared.dreams.verification.graph_plan import GraphPlan, Source
 from shared.foundation import errors, prompt_size
+from shared.foundation.origin import Trust
 from shared.foundation.prompt_safety import single_line
 from shared.memory.graph import match_queries
 from shared.memory.graph.entity import Entity
@@ -65,9 +66,10 @@ async def _read_turns(
     texts: dict[Source, str] = {
         (turn.session_id, turn.seq): f"{turn.speaker or ''} {turn.content}" for turn in turns
     }
+    trusts: dict[Source, Trust] = {(turn.session_id, turn.seq): turn.origin.trust for turn in turns}
 
     async def ask(turns_text: str) -> None:
-        await _ask(context, turns_text, texts, found, max_tokens)
+        await _ask(context, turns_text, Shown(texts, trusts=trusts), found, max_tokens)
 
     answers = await turn_parts.ask_about_turns(context, turns, max_tokens, ask)
     answers.require_usable()
@@ -86,10 +88,12 @@ async def _read_facts(
         outcome.has_more |= bool(facts)
         return
     texts: dict[Source, str] = {(fact.id, None): fact.content for fact in facts}
+    trusts: dict[Source, Trust] = {(fact.id, None): fact.origin.trust for fact in facts}
 
     async def ask(part: list[Memory]) -> None:
         lines = [f"- [ID:{fact.id}] {single_line(fact.content)}" for fact in part]
-        await _ask(context, "\n".join(["Facts:", *lines]), texts, found, max_tokens)
+        shown = Shown(texts, trusts=trusts)
+        await _ask(context, "\n".join(["Facts:", *lines]), shown, found, max_tokens)
 
     def tokens_of(fact: Memory) -> int:
         return min(max_tokens, prompt_size.tokens_of(fact.content) + 10)
@@ -123,9 +127,7 @@ def _name_part(facts: Sequence[Memory]) -> dict[str, Any]:
     return {"kind": "memories", "ids": [fact.id for fact in facts][:50]}
 
 
-async def _ask(
-    context: PassContext, prompt_text: str, texts: Mapping[Source, str], found: _Found, max_tokens: int
-) -> None:
+async def _ask(context: PassContext, prompt_text: str, shown: Shown, found: _Found, max_tokens: int) -> None:
     """Ask about turns or facts, beside the known entities that they name, and check the reply."""
     known = await _known_entities(context, prompt_text)
     labelled = {f"e{number}": entity for number, entity in enumerate(known, start=1)}
@@ -133,7 +135,7 @@ async def _ask(
     shown_entities = dict(list(labelled.items())[: len(lines)])
     listed = "\n".join(["Known entities:", *(lines or ["- none"]), "", prompt_text])
     reply = await context.ask(DIRECTIVE, listed)
-    found.add(graph_plan.parse(reply.text), Shown(texts, shown_entities))
+    found.add(graph_plan.parse(reply.text), replace(shown, entities=shown_entities))
 
 
 async def _known_entities(context: PassContext, prompt_text: str) -> list[Entity]:

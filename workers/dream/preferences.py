@@ -13,6 +13,7 @@ from shared.dreams.runs.outcome import NewMemory, Outcome, PassSkipped
 from shared.dreams.verification import similarity
 from shared.foundation import prompt_size
 from shared.foundation.categories import PREFERENCES, is_below
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.prompt_safety import single_line
 from shared.foundation.roles import Role
 from shared.memory.longterm import new_rows, scope_queries, sources
@@ -51,7 +52,7 @@ class _Inputs:
 async def run(context: PassContext) -> Outcome:
     """Ask the model about turns that this pass has not read, and infer what was shown often enough."""
     inputs = await _load_inputs(context)
-    if not any(turn.role is Role.USER for turn in inputs.turns):
+    if not any(map(_is_said_by_user, inputs.turns)):
         return _without_user_turns(inputs)
     max_tokens = await context.free_tokens(DIRECTIVE) // 2
     known_lines = _known_lines(inputs, max_tokens)
@@ -81,7 +82,7 @@ def _outcome(inputs: _Inputs, answers: Answers[Turn, list[Occurrence]]) -> Outco
     occurrences: list[Occurrence] = []
     for part, proposed in answers.usable:
         # A model may name any turn, but only what a user said shows a preference of the user.
-        user_turns = {(turn.session_id, turn.seq) for turn in part if turn.role is Role.USER}
+        user_turns = {(turn.session_id, turn.seq) for turn in part if _is_said_by_user(turn)}
         occurrences += preferences.with_read_turns(proposed, user_turns)
     due_counts = preferences.newly_due(inputs.counted, occurrences)
     new_counts, rejections = _without_existing(due_counts, inputs.existing)
@@ -98,6 +99,11 @@ def _outcome(inputs: _Inputs, answers: Answers[Turn, list[Occurrence]]) -> Outco
         shown_turns=answers.items,
         shown_signals=inputs.signals,
     )
+
+
+def _is_said_by_user(turn: Turn) -> bool:
+    """Tell whether the user said a turn, and not a page that the user's turn repeats, as its caller says."""
+    return turn.role is Role.USER and turn.origin.trust >= Trust.USER
 
 
 async def _load_inputs(context: PassContext) -> _Inputs:
@@ -146,7 +152,8 @@ def _without_existing(
 def _memory_row(count: PreferenceCount) -> dict[str, Any]:
     draft = preferences.to_draft(count)
     turn_keys = [(evidence.session_id, seq) for evidence in count.evidence for seq in evidence.seqs]
-    return new_rows.row_from_learned_draft(draft, sources.from_turns(turn_keys))
+    # Only turns that users said, trusted as such, were counted (`_is_said_by_user`).
+    return new_rows.row_from_learned_draft(draft, Origin.derived([Trust.USER]), sources.from_turns(turn_keys))
 
 
 def _occurrence_rows(occurrence: Occurrence) -> list[dict[str, Any]]:

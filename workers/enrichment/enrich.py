@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from shared.foundation import config, errors
+from shared.foundation.origin import Origin
 from shared.foundation.stages import ENRICH, MemoryState
 from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
@@ -227,6 +228,7 @@ async def _replace(tx: Transaction, raw_memory: Memory, drafts: Sequence[Decided
 def _successor_row(raw_memory: Memory, decided: DecidedDraft) -> dict[str, Any]:
     return new_rows.row_from_draft(
         decided.draft.model_copy(update=new_rows.lifetime_columns(raw_memory)),
+        Origin.derived([raw_memory.origin.trust]),
         sources=[source.model_dump() for source in raw_memory.sources],
         saved_without_source=raw_memory.has_other_origin,
         derived_from=[raw_memory.id],

@@ -13,6 +13,7 @@ from shared.dreams.verification import fact_plan
 from shared.dreams.verification.fact_check import CheckedFacts, Fact
 from shared.dreams.verification.fact_plan import ProposedFact, Relation, TurnKey
 from shared.dreams.verification.rejection import RejectionCode, item_reference
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows, sources
@@ -25,11 +26,20 @@ from shared.verification.decision import ClosingFate, Decision, Fate
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A fact that no memory says yet, as the memory that it will be, with the turns that say it."""
+    """A fact that no memory says yet, as the memory that it will be, with the turns that say it.
+
+    Where several parts say it, its origin is that of the greatest trust, as of a text that is saved again.
+    """
 
     memory: Memory
     turn_keys: set[TurnKey]
     decision: Decision
+
+    def said_again(self, fact: Fact, turn_keys: set[TurnKey]) -> "_Found":
+        """Return it as it is once a later part has said it in the same words."""
+        trust = max(self.memory.origin.trust, fact.trust)
+        memory = self.memory.model_copy(update={"origin": Origin.derived([trust])})
+        return _Found(memory, self.turn_keys | turn_keys, self.decision)
 
 
 class MinedFacts:
@@ -94,7 +104,7 @@ class MinedFacts:
             memory = self._memory(fact)
             found = self._found[memory.id] = _Found(memory, turn_keys, decision)
         else:
-            found.turn_keys.update(turn_keys)
+            found = self._found[found.memory.id] = found.said_again(fact, turn_keys)
         if fact.of is not None and fact.of.id not in {found.memory.id, *self._closings}:
             self._end(fact, fact.of, found, decision)
 
@@ -148,7 +158,8 @@ class MinedFacts:
 
     def _memory(self, fact: Fact) -> Memory:
         """Return the memory that a fact will be, with an id of its own."""
-        row = new_rows.row_from_learned_draft(facts.to_draft(fact))
+        origin = Origin.derived([fact.trust])
+        row = new_rows.row_from_learned_draft(facts.to_draft(fact), origin)
         computed = {"fingerprint", "search_terms"}
         columns = {name: value for name, value in row.items() if name not in computed}
         return Memory.model_validate(
@@ -167,6 +178,7 @@ class MinedFacts:
                 "archive_reason": None,
                 "version": 1,
                 "content_version": 1,
+                "origin": origin,
             }
         )
 
@@ -178,5 +190,6 @@ class MinedFacts:
             for name in ("content", "category", "importance", "occurred_at", "valid_from")
         }
         draft = MemoryDraft(**fields, tags=tuple(memory.tags), enrich=False)
-        row = new_rows.row_from_learned_draft(draft, sources.from_turns(found.turn_keys))
+        turns = sources.from_turns(found.turn_keys)
+        row = new_rows.row_from_learned_draft(draft, memory.origin, turns)
         return row | {"id": memory.id} | found.decision.columns

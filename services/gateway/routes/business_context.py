@@ -6,10 +6,11 @@ from typing import Any
 from starlette.responses import Response
 
 from services.gateway import etag
-from services.gateway.api_model import ApiModel, example
+from services.gateway.api_model import ApiModel, RequestedTrust, example
 from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import ReadCaller, ResourcesDep, WriteCaller
 from services.gateway.etag import IfMatch, IfNoneMatch, KnownVersion
+from shared.foundation.origin import Origin
 from shared.memory.business_context import read, write
 
 router = authenticated_router(prefix="/v1/business-context", tags=["business context"])
@@ -21,6 +22,7 @@ class BusinessContextBody(ApiModel):
     model_config = example({"content": "# Inn GmbH\n\n- The office in Kiel opens at nine."})
 
     content: str
+    trust: RequestedTrust = None
 
 
 class ProvenanceResponse(ApiModel):
@@ -33,13 +35,18 @@ class ProvenanceResponse(ApiModel):
     snippet_id: str
     reason: str | None
     created_at: datetime
+    origin: Origin
 
 
 class BusinessContextResponse(ApiModel):
-    """The text and its version, which is its entity tag. Only unbound keys are shown the provenance."""
+    """The text, its version, which is its entity tag, and the origin of its least trusted part.
+
+    Only unbound keys are shown the provenance.
+    """
 
     content: str
     version: int
+    origin: Origin | None
     provenance: list[ProvenanceResponse]
 
 
@@ -64,5 +71,5 @@ async def put_business_context(
     Promoted lines that it still has keep their provenance, also where they were reworded a little.
     """
     expected = etag.expected_versions(if_match, if_none_match)
-    content: dict[str, Any] = await write.put(resources, caller, body.content, expected)
+    content: dict[str, Any] = await write.put(resources, caller, body.content, expected, body.trust)
     return etag.versioned_response(content)

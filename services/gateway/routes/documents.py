@@ -23,6 +23,7 @@ from services.gateway.dependencies import (
 from services.gateway.multipart_upload import receive_file
 from services.gateway.response_models import DeletedRecord, Page
 from services.gateway.responses import JsonResponse
+from shared.foundation.origin import Origin
 from shared.lifecycle import delete_document as document_deletion
 from shared.lifecycle import upload_document as document_upload
 from shared.memory.documents import read, search
@@ -45,6 +46,10 @@ _FORM: dict[str, Any] = {
                             "maxLength": 512,
                             "description": "Where it comes from; if not given, the name of the file."
                             " Another file from there replaces its text.",
+                        },
+                        "trust": {
+                            "type": "string",
+                            "description": "Lowers the trust that the server gives, which is `outside`.",
                         },
                     },
                 }
@@ -76,6 +81,7 @@ class PassageResponse(ApiModel):
     line_from: int | None
     line_to: int | None
     score: float
+    origin: Origin
 
 
 class DeletedDocumentResponse(DeletedRecord):

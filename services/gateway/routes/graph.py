@@ -92,7 +92,9 @@ async def save_triple(
 ) -> JsonResponse:
     """Save a triple. One that says the same and is not over is confirmed: the higher confidence stays."""
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
-    triple = await save.save_triple(resources, scope, body.draft(), idempotency_key)
+    triple = await save.save_triple(
+        resources, scope, body.draft(), caller.origin.lowered(body.trust), idempotency_key
+    )
     return JsonResponse(triple, HTTPStatus.CREATED)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from services.gateway import responses
-from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.api_model import ApiModel, Count, Flag, RequestedTrust, example
 from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
@@ -51,6 +51,7 @@ class ObservationBody(ApiModel):
     tags: list[str] = []
     metadata: dict[str, str] = {}
     observed_at: datetime | None = None
+    trust: RequestedTrust = None
 
     def draft(self) -> ObservationDraft:
         """Return the observation to save. Raise errors.Invalid if it breaks a rule."""

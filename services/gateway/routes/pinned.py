@@ -6,7 +6,7 @@ from fastapi import Path
 from starlette.responses import Response
 
 from services.gateway import etag, responses
-from services.gateway.api_model import ApiModel, Flag, example
+from services.gateway.api_model import ApiModel, Flag, RequestedTrust, example
 from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     AgentId,
@@ -35,6 +35,7 @@ class PinnedBody(ApiModel):
     model_config = example({"content": "Ada speaks French and is in a wheelchair.", "user_id": "ada"})
 
     content: str
+    trust: RequestedTrust = None
     agent_id: str | None = None
     user_id: str | None = None
 
@@ -70,7 +71,9 @@ async def put_pinned(
     A text has at most 4000 characters. If the texts of one context had more than 8000, it is a 409.
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
-    pinned = await write.put(resources, scope, name, body.content, expected)
+    pinned = await write.put(
+        resources, scope, name, body.content, caller.origin.lowered(body.trust), expected
+    )
     return etag.versioned_response(pinned.model_dump(mode="json"))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import FailFast, Field
 
 from services.gateway import responses
-from services.gateway.api_model import ApiModel, Count, Flag, example
+from services.gateway.api_model import ApiModel, Count, Flag, RequestedTrust, example
 from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
@@ -77,6 +77,7 @@ class PlaybookBody(_PlacedBody):
             description="What the user said of it. Without it, what the user says next in the session counts."
         ),
     ] = None
+    trust: RequestedTrust = None
 
     def draft(self) -> PlaybookDraft:
         """Return the playbook to record. Raise errors.Invalid if it breaks a rule."""

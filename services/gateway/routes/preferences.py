@@ -77,7 +77,7 @@ async def put_preference(
     unbound one for an agent's rule, this is the permission. Any other key's change of it waits for that.
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
-    preference = await write.put(resources, caller, scope, key, body.draft(), expected)
+    preference = await write.put(resources, caller, scope, key, body.draft(), expected, trust=body.trust)
     return etag.versioned_response(preference.to_json())
 
 

@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import Field
 
 from services.gateway import responses
-from services.gateway.api_model import ApiModel, example
+from services.gateway.api_model import ApiModel, RequestedTrust, example
 from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     Cursor,
@@ -38,6 +38,7 @@ class SnippetBody(ApiModel):
     model_config = example({"content": "Ada wants her invoices in one monthly e-mail."})
 
     content: str
+    trust: RequestedTrust = None
 
 
 class PromotionBody(ApiModel):
@@ -63,6 +64,7 @@ class ReportBody(ApiModel):
 
     title: str
     content: str
+    trust: RequestedTrust = None
 
 
 @router.post(
@@ -80,7 +82,9 @@ async def write_snippet(
     A session has at most 64 snippets: then the one that was used least recently gives way, and first of all
     those that were promoted.
     """
-    snippet = await write.write(resources, caller, session_id, body.content, idempotency_key)
+    snippet = await write.write(
+        resources, caller, session_id, body.content, idempotency_key, trust=body.trust
+    )
     return JsonResponse(snippet, HTTPStatus.CREATED)
 
 

@@ -81,7 +81,7 @@ async def import_skills(
     """
     require_zip(request)
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, agent_id, user_id)
-    results = await transfer.import_zip(resources, scope, await request.body())
+    results = await transfer.import_zip(resources, scope, await request.body(), caller.origin)
     return JsonResponse({"results": results}, HTTPStatus.CREATED)
 
 
@@ -94,7 +94,9 @@ async def put_skill(
     What the request leaves out, and its files, stay as they are.
     """
     scope = rights.scope(caller, Area.MEMORIES, Action.WRITE, body.agent_id, body.user_id)
-    stored = await write.put(resources, scope, skill, body.draft(), expected)
+    stored = await write.put(
+        resources, scope, skill, body.draft(), caller.origin.lowered(body.trust), expected
+    )
     return etag.versioned_response(stored.to_json())
 
 

@@ -67,7 +67,7 @@ async def append_turns(
     for position, item in enumerate(body.turns):
         try:
             draft = parse(TurnBody, item).draft(exact_body, "turns", position)
-            rights.require_voice(caller, draft.role, draft.speaker)
+            append.check_draft(caller, draft)
             drafts.append(draft)
         except errors.LociError as error:
             problems_by_position[position] = gateway_errors.problem_from_error(error)

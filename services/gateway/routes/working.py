@@ -7,7 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from services.gateway import etag
-from services.gateway.api_model import ApiModel, Count, Seconds, example
+from services.gateway.api_model import ApiModel, Count, RequestedTrust, Seconds, example
 from services.gateway.authenticated_route import authenticated_router
 from services.gateway.dependencies import (
     IdempotencyKeyDep,
@@ -48,6 +48,7 @@ class WorkingEntryBody(ApiModel):
     ttl_seconds: Seconds | None = None
     category: str | None = None
     tags: list[str] = []
+    trust: RequestedTrust = None
 
 
 class WorkingAppendBody(ApiModel):
@@ -57,6 +58,7 @@ class WorkingAppendBody(ApiModel):
 
     append: str
     ttl_seconds: Seconds | None = None
+    trust: RequestedTrust = None
 
 
 class DeletedEntryResponse(ApiModel):
@@ -128,6 +130,7 @@ async def put_entry(
     """
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
     fields: dict[str, Any] = {"ttl_seconds": body.ttl_seconds, "category": body.category, "tags": body.tags}
+    fields |= {"trust": body.trust}
     entry = await entries.put(resources, caller, path, body.value, expected=expected, **fields)
     return etag.versioned_response(entry.model_dump(mode="json"))
 
@@ -149,6 +152,7 @@ async def append_to_entry(
     path = keys.resolve(key, access.bound_namespace(caller, namespace), write=True)
     expected = etag.expected_versions(if_match, None)
     fields: dict[str, Any] = {"ttl_seconds": body.ttl_seconds, "expected": expected, "key": idempotency_key}
+    fields |= {"trust": body.trust}
     entry = await entries.append(resources, caller, path, body.append, **fields)
     return etag.versioned_response(entry.model_dump(mode="json"))
 

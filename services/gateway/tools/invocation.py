@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from shared.conversation.sessions import read as session_read
 from shared.conversation.sessions.session import Session
 from shared.foundation import errors
+from shared.foundation.origin import Channel
 from shared.foundation.scope import Caller, Scope, check_id
 from shared.memory.working import access
 from shared.platform.auth import rights
@@ -62,7 +63,7 @@ def identify(caller: Caller, headers: Mapping[str, bytes]) -> Identity:
     may not act for.
     """
     chosen = {name: _header(headers, name) for name in (AGENT_HEADER, USER_HEADER, SESSION_HEADER)}
-    narrowed = rights.narrow(caller, chosen[AGENT_HEADER], chosen[USER_HEADER])
+    narrowed = rights.narrow(caller.via(Channel.TOOL), chosen[AGENT_HEADER], chosen[USER_HEADER])
     return Identity(narrowed, chosen[SESSION_HEADER])
 
 

@@ -92,7 +92,7 @@ async def save(call: Invocation, arguments: SaveArguments) -> str:
     """Store a skill, or replace the content of the one of this name."""
     scope = call.scope(Area.MEMORIES, Action.WRITE)
     draft = SkillDraft(content=arguments.content, summary=arguments.summary)
-    skill = await write.put(call.resources, scope, arguments.name, draft)
+    skill = await write.put(call.resources, scope, arguments.name, draft, call.caller.origin)
     return f"Saved as {skill.name}."
 
 

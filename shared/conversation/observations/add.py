@@ -8,6 +8,7 @@ from shared.conversation.observations.record_type import OBSERVATION
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
@@ -24,21 +25,25 @@ async def add_observation(
 ) -> dict[str, Any]:
     """Add a validated observation to a session and return it as JSON.
 
-    Raises errors.NotFound if there is no such session that the caller may see.
+    Raises errors.NotFound if there is no such session that the caller may see, and errors.Invalid for more
+    trust than the caller has.
     """
+    origin = caller.origin.lowered(draft.trust)
     async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             tx.index_repeated(RecordKind.OBSERVATION, [request.stored["id"]], OBSERVATION.read_documents)
             return dict(request.stored)
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
-        response = (await insert(tx, session, draft)).model_dump(mode="json")
+        response = (await insert(tx, session, draft, origin)).model_dump(mode="json")
         await request.store(response, record_ids=[session_id], user_id=session.user_id)
         return response
 
 
-async def insert(tx: RecordTransaction, session: Session, draft: ObservationDraft) -> Observation:
+async def insert(
+    tx: RecordTransaction, session: Session, draft: ObservationDraft, origin: Origin
+) -> Observation:
     """Insert an observation of a locked session, and return it."""
-    observation = await queries.insert(tx, session, draft)
+    observation = await queries.insert(tx, session, draft, origin)
     await session_queries.renew_expiry(tx, session)
     await tx.index([index_document.document(observation)])
     return observation

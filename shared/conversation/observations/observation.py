@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import validation
+from shared.foundation.origin import UNKNOWN, Origin, Trust
 from shared.foundation.scope import Scope
 
 MAX_OBSERVATION_CONTENT = 16_000
@@ -37,6 +38,8 @@ class ObservationDraft(BaseModel):
     tags: tuple[str, ...] = ()
     metadata: dict[str, str] = Field(default_factory=dict)
     observed_at: datetime | None = None
+    # The trust that the caller asks for, which is never more than the server gives.
+    trust: Trust | None = None
 
     def validated(self) -> "ObservationDraft":
         """Return the draft as it will be stored; raise errors.Invalid that names the field and the rule."""
@@ -68,12 +71,14 @@ class Observation(BaseModel):
     created_at: datetime
     agent_id: str
     user_id: str | None
+    origin: Origin = UNKNOWN
     tenant: str = Field(exclude=True)
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Observation":
         """Build an observation from a row of `observation`."""
-        return cls.model_validate({**row})
+        fields: dict[str, Any] = {**row}
+        return cls.model_validate(fields | {"origin": Origin.from_row(fields)})
 
     @property
     def scope(self) -> Scope:

@@ -9,16 +9,17 @@ from shared.conversation.observations.record_type import OBSERVATION
 from shared.conversation.observations.table import observation
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra.postgres import is_any_of, tenant_filter, visible_scope
 from shared.infra.transaction import Transaction
 from shared.search.text import indexed_text
 
 
-async def insert(tx: Transaction, session: Session, draft: ObservationDraft) -> Observation:
+async def insert(tx: Transaction, session: Session, draft: ObservationDraft, origin: Origin) -> Observation:
     """Insert an observation of a locked session and return it."""
     owner = {"session_id": session.id, "agent_id": session.agent_id, "user_id": session.user_id}
-    return await OBSERVATION.insert(tx, owner | draft.model_dump())
+    return await OBSERVATION.insert(tx, owner | draft.model_dump(exclude={"trust"}), origin)
 
 
 def visible(scope: Scope) -> ColumnElement[bool]:

@@ -4,6 +4,7 @@ from sqlalchemy import Column, DateTime, ForeignKeyConstraint, Index, PrimaryKey
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
 from shared.foundation.content import Subject, content, names, no_content
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import metadata
 
 observation = Table(
@@ -23,6 +24,7 @@ observation = Table(
     # The time of the statement and not of the transaction: observations of one transaction keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("search_terms", TSVECTOR, nullable=False, info=content()),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )

@@ -6,6 +6,7 @@ Postgres instead it caches anew.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 import structlog
@@ -50,9 +51,7 @@ async def load(
 async def store(resources: Resources, session: Session, snippets: Sequence[Snippet]) -> list[str]:
     """Cache the snippets of a session; return what was unavailable. Then the next reader caches them."""
     settings, revision = resources.settings, revision_of(snippets)
-    members = [
-        snippet.model_dump() | {name: getattr(snippet, name) for name in _HIDDEN} for snippet in snippets
-    ]
+    members = [_member(snippet) for snippet in snippets]
     copy = orjson.dumps({"revision": revision, "snippets": members})
     try:
         with redis_client.failures_as_unavailable():
@@ -62,6 +61,12 @@ async def store(resources: Resources, session: Session, snippets: Sequence[Snipp
         log.warning("scratchpad_not_cached", session_id=session.id, reason=str(error))
         return [error.dependency]
     return []
+
+
+def _member(snippet: Snippet) -> dict[str, Any]:
+    hidden = {name: getattr(snippet, name) for name in _HIDDEN}
+    origin = snippet.origin.model_dump() | {"key_id": snippet.origin.key_id}
+    return snippet.model_dump() | hidden | {"origin": origin}
 
 
 def revision_of(snippets: Sequence[Snippet]) -> int | None:

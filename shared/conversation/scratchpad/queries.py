@@ -5,6 +5,7 @@ locked: that lock orders all writers of a scratchpad.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -13,6 +14,7 @@ from sqlalchemy.types import Text
 from shared.conversation.scratchpad.snippet import MAX_SNIPPETS, Snippet
 from shared.conversation.scratchpad.table import scratchpad_snippet as snippet_table
 from shared.foundation import ids
+from shared.foundation.origin import Origin
 from shared.infra.postgres import is_any_of, tenant_filter
 from shared.infra.transaction import Transaction
 
@@ -25,8 +27,10 @@ _NEXT_REVISION = """
 # A free slot, else that of the promoted snippet that was used least recently, else of any.
 _PLACE = text(
     f"""
-    INSERT INTO scratchpad_snippet (tenant, session_id, slot, id, content, playbook_id, revision, updated_at)
-    SELECT :tenant, :session_id, chosen.slot, :id, :content, :playbook_id, next.revision, clock_timestamp()
+    INSERT INTO scratchpad_snippet (tenant, session_id, slot, id, content, playbook_id, revision, updated_at,
+                                    origin_channel, origin_trust, origin_key)
+    SELECT :tenant, :session_id, chosen.slot, :id, :content, :playbook_id, next.revision, clock_timestamp(),
+           :origin_channel, :origin_trust, :origin_key
     FROM (
         SELECT slots.slot
         FROM generate_series(1, {MAX_SNIPPETS}) AS slots (slot)
@@ -38,10 +42,11 @@ _PLACE = text(
     ON CONFLICT (tenant, session_id, slot) DO UPDATE
         SET id = excluded.id, content = excluded.content, playbook_id = excluded.playbook_id,
             revision = excluded.revision, count = 1, promoted_at = NULL, created_at = now(),
-            updated_at = excluded.updated_at
+            updated_at = excluded.updated_at, origin_channel = excluded.origin_channel,
+            origin_trust = excluded.origin_trust, origin_key = excluded.origin_key
     RETURNING *
     """  # noqa: S608  (constants only)
-).bindparams(bindparam("playbook_id", type_=Text))
+).bindparams(bindparam("playbook_id", type_=Text), bindparam("origin_key", type_=Text))
 # Materialized: what is used together gets one revision, although a plan may look it up for each row.
 _USE = """
     WITH next AS MATERIALIZED ({next_revision})
@@ -54,10 +59,11 @@ _IDS = bindparam("ids", type_=ARRAY(Text))
 _TOUCH = text(_USE.format(more="", next_revision=_NEXT_REVISION)).bindparams(_IDS)
 _COUNT_AGAIN = text(
     _USE.format(
-        more=", count = least(s.count, 2147483646) + 1, updated_at = clock_timestamp()",
+        more=""", count = least(s.count, 2147483646) + 1, updated_at = clock_timestamp(),
+            origin_channel = :origin_channel, origin_trust = :origin_trust, origin_key = :origin_key""",
         next_revision=_NEXT_REVISION,
     )
-).bindparams(_IDS)
+).bindparams(_IDS, bindparam("origin_key", type_=Text))
 _PROMOTE = text(
     _USE.format(more=", promoted_at = coalesce(s.promoted_at, now())", next_revision=_NEXT_REVISION)
 ).bindparams(_IDS)
@@ -82,16 +88,19 @@ async def last_revision(tx: Transaction, session_id: str) -> int | None:
     return revision
 
 
-async def place(tx: Transaction, session_id: str, content: str, playbook_id: str | None = None) -> Snippet:
+async def place(
+    tx: Transaction, session_id: str, content: str, origin: Origin, playbook_id: str | None = None
+) -> Snippet:
     """Store a new snippet; if there are 64, it takes the place of one that was promoted, or least used."""
     key = {"tenant": tx.tenant, "session_id": session_id, "id": ids.new_record_id()}
-    values = key | {"content": content, "playbook_id": playbook_id}
+    values = key | {"content": content, "playbook_id": playbook_id} | origin.columns()
     return Snippet.from_row((await tx.execute(_PLACE, values)).mappings().one())
 
 
-async def count_again(tx: Transaction, session_id: str, snippet_id: str) -> Snippet:
-    """Count one more write of a snippet."""
-    values = {"tenant": tx.tenant, "session_id": session_id, "ids": [snippet_id]}
+async def count_again(tx: Transaction, snippet: Snippet, origin: Origin) -> Snippet:
+    """Count one more write of a snippet; the most trusted one decides where it comes from."""
+    key = {"tenant": tx.tenant, "session_id": snippet.session_id, "ids": [snippet.id]}
+    values = key | max(snippet.origin, origin, key=attrgetter("trust")).columns()
     return Snippet.from_row((await tx.execute(_COUNT_AGAIN, values)).mappings().one())
 
 

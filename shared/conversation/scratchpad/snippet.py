@@ -1,11 +1,13 @@
 """A snippet of a scratchpad, as it is stored and returned by the API."""
 
 from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import validation
+from shared.foundation.origin import UNKNOWN, Origin
 
 MAX_SNIPPETS = 64
 """Snippets of one session. The table has a slot for each, so that no writer can add another."""
@@ -30,6 +32,7 @@ class Snippet(BaseModel):
     created_at: datetime
     updated_at: datetime
     session_id: str
+    origin: Origin = UNKNOWN
     slot: int = Field(exclude=True)
     revision: int = Field(exclude=True)
     playbook_id: str | None = Field(default=None, exclude=True)
@@ -50,7 +53,8 @@ class Snippet(BaseModel):
     @classmethod
     def from_row(cls, row: RowMapping) -> "Snippet":
         """Read a snippet from a row of `scratchpad_snippet`."""
-        return cls.model_validate({**row})
+        fields: dict[str, Any] = {**row}
+        return cls.model_validate(fields | {"origin": Origin.from_row(fields)})
 
 
 def check_content(content: str) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy import (
 )
 
 from shared.foundation.content import Subject, content, names, no_content
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import metadata
 
 scratchpad_snippet = Table(
@@ -43,6 +44,7 @@ scratchpad_snippet = Table(
         nullable=False,
         server_default=text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"),
     ),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "session_id", "slot"),
     CheckConstraint("slot BETWEEN 1 AND 64", name="slot"),
     CheckConstraint("count >= 1", name="count"),

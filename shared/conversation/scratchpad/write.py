@@ -14,6 +14,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation.config import Settings
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Caller
 from shared.infra import language_model
 from shared.infra.transaction import Transaction
@@ -32,26 +33,37 @@ class Written(NamedTuple):
 
 
 async def write(
-    resources: Resources, caller: Caller, session_id: str, content: str, key: IdempotencyKey | None = None
+    resources: Resources,
+    caller: Caller,
+    session_id: str,
+    content: str,
+    key: IdempotencyKey | None = None,
+    *,
+    trust: Trust | None = None,
 ) -> JsonObject:
     """Write a snippet and return it as JSON, with `degraded`.
 
     Raises errors.NotFound for a session that the caller may not see, and errors.Invalid for a blank or too
-    long content.
+    long content, and for more `trust` than the caller has.
     """
-    content = check_content(content)
+    content, origin = check_content(content), caller.origin.lowered(trust)
     async with resources.postgres.for_tenant(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return {**request.stored, "degraded": []}
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
-        written = await note(tx, resources.settings, session, content)
+        written = await note(tx, resources.settings, session, content, origin)
         response = written.snippet.model_dump(mode="json")
         await request.store(response, record_ids=[session.id], user_id=session.user_id)
     return {**response, "degraded": await cache.store(resources, session, written.snippets)}
 
 
 async def note(
-    tx: Transaction, settings: Settings, session: Session, content: str, playbook_id: str | None = None
+    tx: Transaction,
+    settings: Settings,
+    session: Session,
+    content: str,
+    origin: Origin,
+    playbook_id: str | None = None,
 ) -> Written:
     """Write a valid content into the scratchpad of a locked session. `cache.store` follows the commit.
 
@@ -59,22 +71,17 @@ async def note(
     playbook.
     """
     snippets = await queries.list_snippets(tx, session.id)
-    snippet = await _place_or_count(tx, session, snippets, content, playbook_id)
+    words = words_of(content)
+    repeated = next((snippet for snippet in snippets if words_of(snippet.content) == words), None)
+    if repeated is None:
+        snippet = await queries.place(tx, session.id, content, origin, playbook_id)
+    else:
+        snippet = await queries.count_again(tx, repeated, origin)
     if len(snippets) + 1 >= MANY_SNIPPETS and language_model.is_configured(settings):
         await summary_jobs.schedule_summary(tx, session.id)
     await session_queries.renew_expiry(tx, session)
     others = [other for other in snippets if other.slot != snippet.slot]
     return Written(snippet, sorted([*others, snippet], key=_order))
-
-
-async def _place_or_count(
-    tx: Transaction, session: Session, snippets: list[Snippet], content: str, playbook_id: str | None
-) -> Snippet:
-    words = words_of(content)
-    for existing in snippets:
-        if words_of(existing.content) == words:
-            return await queries.count_again(tx, session.id, existing.id)
-    return await queries.place(tx, session.id, content, playbook_id)
 
 
 def _order(snippet: Snippet) -> tuple[Any, str]:

@@ -20,6 +20,7 @@ from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of
 from shared.foundation import batch_results
 from shared.foundation.batch_results import JsonObject
 from shared.foundation.config import Settings
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
@@ -46,11 +47,17 @@ async def append(
     `rejected` are the error responses of invalid turns by their positions in the request; they are
     merged into the result. Raises errors.NotFound for an unknown session, and errors.Conflict for a
     usage id that exists with other numbers; errors.Forbidden for a turn of the system by a key that may not
-    speak for it.
+    speak for it; errors.Invalid for a turn that asks for more trust than it has.
     """
     for draft in drafts:
-        rights.require_voice(caller, draft.role, draft.speaker)
+        check_draft(caller, draft)
     return await _commit(resources, caller, session_id, drafts, key, rejected or {})
+
+
+def check_draft(caller: Caller, draft: TurnDraft) -> None:
+    """Raise errors.Forbidden or errors.Invalid if the key may not report this turn, or not so trusted."""
+    rights.require_voice(caller, draft.role, draft.speaker)
+    draft.origin(caller)
 
 
 @repeated_after_deadlock
@@ -68,7 +75,8 @@ async def _commit(
             index_repeated(tx, session_id, stored)
             return stored
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
-        turns = await insert_turns(tx, resources, session, drafts)
+        origins = [draft.origin(caller) for draft in drafts]
+        turns = await insert_turns(tx, resources, session, drafts, origins)
         usages = _reported_usages(turns, drafts)
         await session_usage.record_usage(tx, resources.settings, session, usages)
         await notify_dreams(tx, resources.settings, session, turns)
@@ -98,11 +106,12 @@ async def insert_turns(
     resources: Resources,
     session: Session,
     drafts: Sequence[TurnDraft],
+    origins: Sequence[Origin],
     *,
     is_activity: bool = True,
     wait: bool = True,
 ) -> list[Turn]:
-    """Store turns of a locked session under new numbers, and return them.
+    """Store turns of a locked session with their origins under new numbers, and return them.
 
     If they fill the window of its contexts, the window's start moves. Turns of an imported log are no
     activity: nobody looks whether the session becomes idle. After the commit they are added to the cached
@@ -111,7 +120,7 @@ async def insert_turns(
     if not drafts:
         return []
     first_seq = await session_queries.reserve_seqs(tx, session, len(drafts))
-    turns = await queries.insert_rows(tx, session, first_seq, drafts)
+    turns = await queries.insert_rows(tx, session, first_seq, drafts, origins)
     await window_start.move(tx, resources.settings, session, turns, is_activity=is_activity)
     await tx.index([index_document.document(session.scope, turn) for turn in turns], wait=wait)
     tx.after_commit(partial(window.push, resources, session, turns, after=session.turn_count))
@@ -133,7 +142,7 @@ async def _user_texts(tx: Transaction, session: Session, turns: Sequence[Turn]) 
     """Return the texts of the user's turns, each with the assistant's text before it where that matters."""
     texts: list[UserText] = []
     for position, turn in enumerate(turns):
-        if turn.role is not Role.USER:
+        if turn.role is not Role.USER or turn.origin.trust < Trust.USER:
             continue
         text = UserText(turn.seq, turn.content)
         if position:

@@ -8,6 +8,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Integer,
+    RowMapping,
     Text,
     bindparam,
     cast,
@@ -23,8 +24,9 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from shared.conversation.sessions.table import session as session_table
 from shared.conversation.turns.queries import select_turns
 from shared.conversation.turns.table import LOG_COLUMNS, READ_COLUMNS, turn
-from shared.conversation.turns.turn import Turn, is_read_by_models, searchable_text_of
+from shared.conversation.turns.turn import Turn, is_read_by_models, searchable_text_of, stored_trust
 from shared.conversation.turns.turn_range import TurnKey
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.roles import Role
 from shared.infra.postgres import is_any_of, is_any_turn_of, tenant_filter
 from shared.infra.transaction import Transaction
@@ -119,10 +121,10 @@ async def received_at(tx: Transaction, session_id: str, seq: int) -> datetime | 
     return moment
 
 
-async def update_turn(tx: Transaction, before: Turn, changes: Mapping[str, Any]) -> Turn:
+async def update_turn(tx: Transaction, before: Turn, changes: Mapping[str, Any], origin: Origin) -> Turn:
     """Change fields of a turn of a locked session, as its next version, and return it.
 
-    A turn with another text no longer shows what was recalled with the old one.
+    A turn with another text no longer shows what was recalled with the old one, and has the `origin`.
     """
     values = dict(changes)
     if is_read_by_models(changes):
@@ -130,6 +132,7 @@ async def update_turn(tx: Transaction, before: Turn, changes: Mapping[str, Any])
         terms = tsvector.terms_of(searchable_text_of(after.speaker, after.content))
         search_terms = func.array_to_tsvector(literal(terms, ARRAY(Text)))
         values |= {"search_terms": search_terms, "recalled_lines": [], "recalled_ids": []}
+        values |= origin.columns()
     now = cast(func.extract("epoch", func.clock_timestamp()) * 1_000_000, BigInteger)
     where = (tenant_filter(turn, tx.tenant), turn.c.session_id == before.session_id, turn.c.seq == before.seq)
     columns = {**values, "edited_at": func.now(), "version": func.greatest(turn.c.version + 1, now)}
@@ -138,18 +141,19 @@ async def update_turn(tx: Transaction, before: Turn, changes: Mapping[str, Any])
 
 
 class Voice(NamedTuple):
-    """Who speaks in a turn."""
+    """Who speaks in a turn, and how far that is trusted."""
 
     role: Role
     speaker: str | None
+    trust: Trust
 
 
 async def list_voices(tx: Transaction, turn_keys: Iterable[TurnKey]) -> dict[TurnKey, Voice]:
     """Return who speaks in those of the turns that are stored."""
     where = (tenant_filter(turn, tx.tenant), is_any_turn_of(turn.c.session_id, turn.c.seq, turn_keys))
-    columns = (turn.c.session_id, turn.c.seq, turn.c.role, turn.c.speaker)
-    rows = await tx.execute(select(*columns).where(*where))
-    return {(row.session_id, row.seq): Voice(Role(row.role), row.speaker) for row in rows}
+    columns = (turn.c.session_id, turn.c.seq, turn.c.role, turn.c.speaker, turn.c.origin_trust)
+    rows = (await tx.execute(select(*columns).where(*where))).mappings()
+    return {(row["session_id"], row["seq"]): _voice(row) for row in rows}
 
 
 async def list_voices_of(tx: Transaction, session_ids: Collection[str]) -> dict[str, set[Voice]]:
@@ -157,11 +161,15 @@ async def list_voices_of(tx: Transaction, session_ids: Collection[str]) -> dict[
     if not session_ids:
         return {}
     where = (tenant_filter(turn, tx.tenant), is_any_of(turn.c.session_id, session_ids))
-    columns = (turn.c.session_id, turn.c.role, turn.c.speaker)
+    columns = (turn.c.session_id, turn.c.role, turn.c.speaker, turn.c.origin_trust)
     voices: dict[str, set[Voice]] = {}
-    for row in await tx.execute(select(*columns).where(*where).distinct()):
-        voices.setdefault(row.session_id, set()).add(Voice(Role(row.role), row.speaker))
+    for row in (await tx.execute(select(*columns).where(*where).distinct())).mappings():
+        voices.setdefault(row["session_id"], set()).add(_voice(row))
     return voices
+
+
+def _voice(row: RowMapping) -> Voice:
+    return Voice(Role(row["role"]), row["speaker"], stored_trust({**row}))
 
 
 async def list_embedding_texts(tx: Transaction, turn_keys: Iterable[tuple[str, int]]) -> list[str]:

@@ -28,6 +28,7 @@ from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.conversation.turns.table import READ_COLUMNS, turn
 from shared.conversation.turns.turn import Turn, TurnDraft, record_id_of, searchable_text_of, turn_key_of
+from shared.foundation.origin import Origin
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
 from shared.infra.key_look_up import look_up
@@ -44,13 +45,15 @@ from shared.search.text import indexed_text, tsvector
 _INSERT = text(
     """
     INSERT INTO turn (tenant, session_id, seq, agent_id, user_id, role, speaker, content, created_at,
-                      metadata, item, recalled_lines, recalled_ids, search_terms)
+                      metadata, item, recalled_lines, recalled_ids, search_terms,
+                      origin_channel, origin_trust, origin_key)
     SELECT :tenant, :session_id, r.seq, :agent_id, :user_id, r.role, r.speaker, r.content,
            coalesce(r.created_at, now()), r.metadata, r.item, r.recalled_lines, r.recalled_ids,
-           array_to_tsvector(r.search_terms)
+           array_to_tsvector(r.search_terms), r.origin_channel, r.origin_trust, r.origin_key
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
         seq int, role text, speaker text, content text, created_at timestamptz, metadata jsonb,
-        item text, recalled_lines jsonb, recalled_ids text[], search_terms text[])
+        item text, recalled_lines jsonb, recalled_ids text[], search_terms text[],
+        origin_channel text, origin_trust text, origin_key text)
     ORDER BY r.seq
     RETURNING *
     """
@@ -61,10 +64,11 @@ _DRAFT_COLUMNS = {"role", "speaker", "content", "created_at", "metadata", "item"
 
 
 async def insert_rows(
-    tx: Transaction, session: Session, first_seq: int, drafts: Sequence[TurnDraft]
+    tx: Transaction, session: Session, first_seq: int, drafts: Sequence[TurnDraft], origins: Sequence[Origin]
 ) -> list[Turn]:
-    """Insert turns of a locked session, numbered from `first_seq`; return them in order."""
-    rows = [_row(seq, draft) for seq, draft in enumerate(drafts, start=first_seq)]
+    """Insert turns of a locked session, numbered from `first_seq`, with their origins; return them."""
+    pairs = zip(drafts, origins, strict=True)
+    rows = [_row(seq, draft) | origin.columns() for seq, (draft, origin) in enumerate(pairs, start=first_seq)]
     values = {
         "tenant": session.tenant,
         "session_id": session.id,

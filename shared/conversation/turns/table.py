@@ -16,6 +16,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
 from shared.foundation.content import Subject, content, names, names_items, names_turns, no_content
+from shared.foundation.origin import Channel
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import metadata
 
 turn = Table(
@@ -55,6 +57,8 @@ turn = Table(
         nullable=False,
         server_default=text("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"),
     ),
+    # A turn that was stored without a trust has that of its role.
+    *origin_columns(Channel.TURN, trust=None),
     PrimaryKeyConstraint("tenant", "session_id", "seq"),
     ForeignKeyConstraint(["tenant", "session_id"], ["session.tenant", "session.id"], ondelete="CASCADE"),
 )

@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
+from shared.foundation.origin import Channel, Origin, Trust, trust_of_role
 from shared.foundation.roles import MAX_TURN_CONTENT, Role
+from shared.foundation.scope import Caller
 from shared.platform.spend.charge import ReportedUsage
 
 MAX_ITEM = 256_000
@@ -60,6 +62,16 @@ class TurnDraft(BaseModel):
     recalled: tuple[RecalledLine, ...] = ()
     # The usage of the model call that produced this turn; it is recorded together with the turn.
     usage: ReportedUsage | None = None
+    # The trust that the caller asks for, which is never more than the server gives.
+    trust: Trust | None = None
+
+    def origin(self, caller: Caller) -> Origin:
+        """Return the origin of the turn that a key reports.
+
+        Raises errors.Invalid if the turn asks for more trust than it has.
+        """
+        trust = trust_of_role(self.role, caller.trust)
+        return Origin(channel=Channel.TURN, trust=trust, key_id=caller.key_id).lowered(self.trust)
 
     def validated(self) -> "TurnDraft":
         """Return the turn as it will be stored; raise errors.Invalid that names the field and the rule."""
@@ -85,6 +97,16 @@ def _validated(name: str, value: Any) -> Any:
     return value
 
 
+def _origin_of_role(fields: Mapping[str, Any]) -> Origin:
+    return Origin(channel=Channel.TURN, trust=trust_of_role(fields["role"], Trust.OUTSIDE))
+
+
+def stored_trust(row: Mapping[str, Any]) -> Trust:
+    """Return the trust of a row of `turn`; what was stored without one has that of its role."""
+    trust: str | None = row["origin_trust"]
+    return trust_of_role(Role(row["role"]), Trust.OUTSIDE) if trust is None else Trust(trust)
+
+
 class Turn(BaseModel):
     """A turn as stored in Postgres and in the conversation window."""
 
@@ -97,6 +119,8 @@ class Turn(BaseModel):
     content: str
     created_at: datetime
     metadata: dict[str, str]
+    # Windows that were cached by processes of an earlier version have none.
+    origin: Origin = Field(default_factory=_origin_of_role)
     recalled_lines: list[RecalledLine] = Field(default_factory=list, exclude=True)
     # The version of the turn and of its point in the index.
     version: int = Field(default=0, exclude=True)
@@ -107,7 +131,9 @@ class Turn(BaseModel):
     @classmethod
     def from_row(cls, row: RowMapping) -> "Turn":
         """Build a turn from a row of `turn`."""
-        return cls.model_validate({**row})
+        fields: dict[str, Any] = {**row}
+        fields["origin"] = Origin.from_row(fields | {"origin_trust": stored_trust(fields)})
+        return cls.model_validate(fields)
 
     @classmethod
     def unpack(cls, packed: Mapping[str, Any]) -> "Turn":
@@ -118,7 +144,8 @@ class Turn(BaseModel):
         """Return all fields as JSON, with the item as text, so that it is stored without loss."""
         edited_at = self.edited_at and self.edited_at.isoformat()
         recalled_lines = [line.to_json() for line in self.recalled_lines]
-        hidden = {"version": self.version, "edited_at": edited_at, "item": self.item}
+        hidden: dict[str, Any] = {"version": self.version, "edited_at": edited_at, "item": self.item}
+        hidden |= {"origin": self.origin.model_dump(mode="json") | {"key_id": self.origin.key_id}}
         return self.model_dump(mode="json") | hidden | {"recalled_lines": recalled_lines}
 
     def to_json(self) -> dict[str, Any]:

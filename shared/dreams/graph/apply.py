@@ -19,6 +19,7 @@ from shared.dreams.graph.applied_graph import (
 from shared.dreams.verification.graph_changes import Expiry, ExtractedEntity, ExtractedTriple, GraphChanges
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra.transaction import Transaction
 from shared.lifecycle import closed_facts
@@ -119,7 +120,8 @@ async def _apply_triple(pass_: GraphPass, extracted: ExtractedTriple) -> None:
         record = {"entity_id": entity_id}
         await triple_queries.add_sources(tx, record, extracted.sources)
     before = await _find_open(tx, scope, extracted, ends)
-    after = await save.write_triple(tx, scope, draft, ends, extracted.sources, derived=True)
+    origin = Origin.derived([extracted.trust])
+    after = await save.write_triple(tx, scope, draft, ends, extracted.sources, origin, derived=True)
     if before is None:
         pass_.note(CREATED, "triple", after.id)
     elif before.confidence != after.confidence:

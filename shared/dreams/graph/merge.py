@@ -12,6 +12,7 @@ from shared.dreams.graph.applied_graph import CREATED, INVALIDATED, WIDENED, Gra
 from shared.dreams.verification.graph_changes import EntityMerge
 from shared.dreams.verification.rejection import RejectionCode
 from shared.foundation import errors
+from shared.foundation.origin import Origin
 from shared.memory.graph import entity_queries, review_queries, save, triple_queries
 from shared.memory.graph.entity import MERGED, Entity, EntityDraft, EntityType, join_aliases
 from shared.memory.graph.save import Ends
@@ -100,7 +101,8 @@ async def _copy(pass_: GraphPass, triple: Triple, ends: Ends) -> None:
     key = triple_queries.object_key(ends.object_id, literal)
     same = await triple_queries.list_same(tx, scope, ends.subject_id, triple.predicate, key)
     # Derived, so that undo removes it; a caller who says it too makes it their own.
-    after = await save.write_triple(tx, scope, draft, ends, [], derived=True)
+    origin = Origin.derived([triple.origin.trust])
+    after = await save.write_triple(tx, scope, draft, ends, [], origin, derived=True)
     added = await _add_sources(pass_, {"triple_id": after.id}, triple.sources)
     state = {"confidence": after.confidence} | added
     before = next((item for item in same if item.id == after.id), None)

@@ -43,6 +43,8 @@ async def carry_out(
     scores = await examine(tx, session.scope, promotion, snippets, judgements)
     chosen = [snippet for snippet in snippets if criteria.qualifies(scores[snippet.id])]
     stored = StoredSnippets()
+    if promotion.target is PromotionTarget.BUSINESS_CONTEXT:
+        chosen = [snippet for snippet in chosen if targets.may_lead(promotion, snippet)]
     if chosen and promotion.target is PromotionTarget.BUSINESS_CONTEXT:
         reasons = {snippet.id: _reason(scores[snippet.id]) for snippet in chosen}
         stored = await targets.add_lines(tx, session, chosen, reasons)

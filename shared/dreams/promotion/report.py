@@ -21,6 +21,7 @@ from shared.dreams.promotion import due, queries
 from shared.dreams.promotion.promote import target_of
 from shared.dreams.promotion.promotion import Promotion, PromotionTrigger
 from shared.foundation import stages, validation
+from shared.foundation.origin import Trust
 from shared.foundation.scope import Caller
 from shared.foundation.stages import RecordKind
 from shared.jobs import queries as job_queries
@@ -39,6 +40,7 @@ class ReportDraft:
 
     title: str
     content: str
+    trust: Trust | None = None
 
     def observation(self) -> ObservationDraft:
         """Return the report as an observation. Raise errors.Invalid if it breaks a rule."""
@@ -65,7 +67,7 @@ async def save_report(
             return dict(request.stored)
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         target = target_of(caller, session, None)
-        report = await add.insert(tx, session, observation_draft)
+        report = await add.insert(tx, session, observation_draft, caller.origin.lowered(draft.trust))
         promotion = await queries.add(
             tx, session, caller.key_id, PromotionTrigger.REPORT, target, report_id=report.id
         )

@@ -7,16 +7,17 @@ from shared.conversation.scratchpad.snippet import Snippet
 from shared.conversation.sessions.session import Session
 from shared.dreams.promotion.promotion import PROMOTED_CATEGORY, Promotion, PromotionTrigger, SnippetOutcome
 from shared.foundation.config import Settings
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.sensitive_topics import is_sensitive
 from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule
 from shared.memory.business_context import write as business_write
 from shared.memory.longterm import tombstones
 from shared.memory.longterm.labels import PERMISSION, PROMOTION, requires_permission
-from shared.memory.longterm.memory import Memory, MemoryDraft, Source
+from shared.memory.longterm.memory import Memory, MemoryDraft, SavedDraft, Source
 from shared.memory.longterm.save_scope import save_scope
 from shared.memory.preferences import write as preference_write
-from shared.memory.preferences.preference import PreferenceOrigin
+from shared.memory.preferences.preference import PreferenceBasis
 from shared.memory.preferences.write import LearntPreference
 from shared.records.transaction import RecordTransaction
 
@@ -54,7 +55,8 @@ async def save_memories(
 
     A memory that says the same already is reinforced.
 
-    A text that was deleted before is left out, unless a caller asks for it now.
+    A text that was deleted before is left out, unless a caller asks for it now. One that may not lead an
+    agent becomes a memory without the category of preferences, and no preference.
     """
     deleted_texts: set[str] = set()
     is_asked_for = promotion.trigger is PromotionTrigger.EXPLICIT
@@ -62,22 +64,35 @@ async def save_memories(
         contents = [snippet.content for snippet in snippets]
         deleted_texts = await tombstones.find_deleted(tx, session.scope, contents)
     allowed = [snippet for snippet in snippets if snippet.content not in deleted_texts]
-    drafts = [_draft(session, promotion, snippet) for snippet in allowed]
+    drafts = [
+        SavedDraft(_draft(session, promotion, snippet), Origin.derived([snippet.origin.trust]))
+        for snippet in allowed
+    ]
     saved = await save_scope(tx, session.scope, promotion.actor, drafts, can_enrich=False)
     await dream_schedule.schedule_dream(tx, settings, session.scope)
     by_id = {snippet.id: Stored(SnippetOutcome.DELETED_BEFORE) for snippet in snippets}
     by_id |= {snippet.id: _of_memory(saved.by_position[n]) for n, snippet in enumerate(allowed)}
-    promoted = {memory.id: memory for memory in saved.by_position.values()}
+    promoted = {
+        saved.by_position[position].id: saved.by_position[position]
+        for position, snippet in enumerate(allowed)
+        if may_lead(promotion, snippet)
+    }
     learnt = [_preference(memory) for memory in promoted.values()]
     await preference_write.add_learnt(tx, session.scope, learnt, is_asked_for=is_asked_for)
     return StoredSnippets(by_id, list(saved.changed.values()))
+
+
+def may_lead(promotion: Promotion, snippet: Snippet) -> bool:
+    """Tell whether a snippet may become what agents are led by: text of outside only if a caller asks."""
+    return snippet.origin.trust > Trust.OUTSIDE or promotion.trigger is PromotionTrigger.EXPLICIT
 
 
 def _preference(memory: Memory) -> LearntPreference:
     """Return the preference beside a promoted memory. It has a slot of its own, so none overrules another."""
     key = f"{_PROMOTED}/{memory.id}"
     must_ask = requires_permission(memory.metadata)
-    return LearntPreference(key, key, memory.content, memory.id, PreferenceOrigin.PROMOTION, must_ask)
+    basis, origin = PreferenceBasis.PROMOTION, Origin.derived([memory.origin.trust])
+    return LearntPreference(key, key, memory.content, memory.id, basis, must_ask, origin)
 
 
 def _of_memory(memory: Memory) -> Stored:
@@ -91,7 +106,7 @@ def _draft(session: Session, promotion: Promotion, snippet: Snippet) -> MemoryDr
     permission = {PERMISSION: "true"} if is_sensitive(snippet.content) else {}
     return MemoryDraft(
         content=snippet.content,
-        category=PROMOTED_CATEGORY,
+        category=PROMOTED_CATEGORY if may_lead(promotion, snippet) else None,
         tags=(_PROMOTED,),
         metadata=metadata | permission,
         source=Source(session_id=session.id),
@@ -108,6 +123,7 @@ async def add_lines(
         line = await business_write.add_line(
             tx,
             snippet.content,
+            Origin.derived([snippet.origin.trust]),
             agent_id=session.agent_id,
             user_id=session.user_id,
             session_id=session.id,

@@ -4,10 +4,11 @@ It sets the slot that the wish is about to the wish in words, in situations like
 explicit preference nothing is inferred, because the keys of inferred ones begin with a word of their own.
 """
 
+from shared.foundation.origin import Origin
 from shared.memory.longterm.labels import INFERRED, requires_permission
 from shared.memory.longterm.memory import Memory
 from shared.memory.preferences import write
-from shared.memory.preferences.preference import MAX_NAME, PreferenceOrigin
+from shared.memory.preferences.preference import MAX_NAME, PreferenceBasis
 from shared.memory.preferences.write import LearntPreference
 from shared.records.transaction import RecordTransaction
 
@@ -19,7 +20,8 @@ async def add(tx: RecordTransaction, memory: Memory, slot: str) -> None:
         slot=slot,
         text=memory.content,
         memory_id=memory.id,
-        origin=PreferenceOrigin.DREAM,
+        basis=PreferenceBasis.DREAM,
+        origin=Origin.derived([memory.origin.trust]),
         requires_user_permission=requires_permission(memory.metadata),
     )
     await write.add_learnt(tx, memory.scope, [learnt])

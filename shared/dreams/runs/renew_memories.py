@@ -37,6 +37,7 @@ async def reinforce(
         return
     before = present.memories[memory_id]
     addition = Addition(
+        origin=None,
         valid_from=before.valid_from,
         expires_at=before.expires_at,
         sources=[source.model_dump() for source in reinforcement.sources],

@@ -10,6 +10,7 @@ from shared.dreams.runs import undone_change_queries
 from shared.dreams.runs.applied_changes import ACTOR, reason_of
 from shared.dreams.runs.run_diff import Change, RunDiff
 from shared.dreams.runs.undone_change_queries import CLOSED, MERGED
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Caller
 from shared.foundation.stages import DreamPass
 from shared.infra.transaction import Transaction
@@ -77,7 +78,9 @@ def _widened_before(memory: Memory, before: dict[str, Any]) -> dict[str, Any]:
     fields = {name: before[name] for name in ("tags", "metadata", "importance")}
     fields |= {name: _moment(before[name]) for name in ("valid_from", "expires_at")}
     derived = new_rows.derived_columns(memory.model_copy(update=fields))
-    return fields | {"search_terms": func.array_to_tsvector(derived["search_terms"])}
+    # History of an earlier version does not have the origin.
+    origin = Origin(**before["origin"]).columns() if "origin" in before else {}
+    return fields | origin | {"search_terms": func.array_to_tsvector(derived["search_terms"])}
 
 
 def _moment(recorded: str | None) -> datetime | None:

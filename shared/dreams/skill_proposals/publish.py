@@ -11,13 +11,14 @@ from shared.dreams.skill_proposals import queries
 from shared.dreams.skill_proposals.proposal import ProposalState, SkillProposal
 from shared.foundation import errors
 from shared.foundation.config import Settings
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra.transaction import Transaction
 from shared.lifecycle import deletion
 from shared.lifecycle.deletion import Deletion
 from shared.memory.skills import file_queries, write
 from shared.memory.skills import queries as skill_queries
-from shared.memory.skills.skill import Skill, SkillDraft, SkillOrigin, SummaryOrigin
+from shared.memory.skills.skill import Skill, SkillDraft, SkillWriter, SummaryOrigin
 from shared.platform.resources import Resources
 from shared.records.transaction import RecordTransaction
 
@@ -43,7 +44,8 @@ async def publish(
     if {skill.id: skill.version for skill in found} != proposal.based_on:
         raise errors.Conflict(_CHANGED)
     settings, draft = resources.settings, _draft(proposal, found)
-    stored = await write.store(tx, settings, scope, proposal.name, draft, SkillOrigin.DREAM)
+    origin = Origin.derived(skill.origin.trust for skill in found)
+    stored = await write.store(tx, settings, scope, proposal.name, draft, SkillWriter.DREAM, origin)
     skill = await _with_times(tx, stored, found)
     await write.index(tx, settings, [skill])
     columns = {
@@ -107,7 +109,7 @@ async def take_back(tx: RecordTransaction, resources: Resources, proposal: Skill
     skill = await skill_queries.lock(tx, scope, proposal.name)
     if skill is None or skill.version != proposal.published_version:
         return "it was changed since"
-    before = [Skill.model_validate(item | {"id": "", "tenant": scope.tenant}) for item in proposal.before]
+    before = [Skill.from_json(item, scope.tenant) for item in proposal.before]
     # Before the skill is deleted: whatever names it goes with it.
     await queries.decide(tx, proposal, columns | {"skill_ids": []})
     if all(item.name != proposal.name for item in before):
@@ -123,7 +125,7 @@ async def take_back(tx: RecordTransaction, resources: Resources, proposal: Skill
 async def _restore(tx: Transaction, settings: Settings, scope: Scope, skill: Skill) -> Skill | None:
     """Store a skill as it was, and return it; None if another one has its name by now."""
     existing = await skill_queries.lock(tx, scope, skill.name)
-    if existing is not None and existing.origin is not SkillOrigin.DREAM:
+    if existing is not None and existing.written_by is not SkillWriter.DREAM:
         return None
     draft = SkillDraft(
         content=skill.content,
@@ -133,5 +135,5 @@ async def _restore(tx: Transaction, settings: Settings, scope: Scope, skill: Ski
         front_matter=skill.front_matter,
         files=tuple(skill.files),
     )
-    stored = await write.store(tx, settings, scope, skill.name, draft, skill.origin)
+    stored = await write.store(tx, settings, scope, skill.name, draft, skill.written_by, skill.origin)
     return await skill_queries.set_times(tx, stored, skill.created_at, skill.last_used_at)

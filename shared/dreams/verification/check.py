@@ -162,6 +162,10 @@ def _checked_fields(
     _check_content(replacement.content)
     fields = merge.merge_fields(replacement, sources)
     _check_change(fields, sources)
+    if merge.gives_unearned_label(fields, sources):
+        raise _RuleViolation(
+            RejectionCode.UNTRUSTED, "would give a source from outside a label that only a caller gives it"
+        )
     if len(fields.tags) > validation.MAX_TAGS or len(fields.metadata) > validation.MAX_METADATA_PAIRS:
         raise _RuleViolation(
             RejectionCode.TOO_MANY_LABELS, "tags or metadata of the sources don't fit in one memory"

@@ -23,6 +23,7 @@ from shared.dreams.verification.fact_plan import ProposedFact, Relation, TurnKey
 from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation import errors, validation
 from shared.foundation.categories import ACTIVE_PLANS, is_anti_pattern, is_below
+from shared.foundation.origin import Trust, least
 from shared.foundation.roles import Role
 from shared.language.text_parser import parse_text
 from shared.memory.longterm.fingerprint import normalize
@@ -59,6 +60,14 @@ class Fact:
     relation: Relation
     of: Memory | None
     sources: tuple[Turn, ...]
+
+    @property
+    def trust(self) -> Trust:
+        """How far it is trusted: as the turns that say it.
+
+        What an assistant has said or asked counts only with the user's answer, so it lowers nothing.
+        """
+        return least(turn.origin.trust for turn in self.sources if turn.role is not Role.ASSISTANT)
 
     @property
     def occurred_at(self) -> datetime:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from shared.foundation.origin import Trust
 from shared.memory.graph.entity import EntityDraft
 from shared.memory.graph.triple import TripleDraft, TripleSource
 
@@ -21,10 +22,11 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedTriple:
-    """A triple that was extracted, and the turns or memories that say it."""
+    """A triple that was extracted, the turns or memories that say it, and the least trust of these."""
 
     draft: TripleDraft
     sources: tuple[TripleSource, ...]
+    trust: Trust
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from shared.dreams.verification.graph_changes import ExtractedEntity, ExtractedT
 from shared.dreams.verification.graph_plan import GraphPlan, ProposedEntity, ProposedTriple, Source
 from shared.dreams.verification.rejection import Rejection, RejectionCode
 from shared.foundation import errors
+from shared.foundation.origin import Trust, least
 from shared.memory.graph import names
 from shared.memory.graph.entity import MAX_ALIASES, Entity, EntityDraft, parse_type
 from shared.memory.graph.triple import DEFAULT_CONFIDENCE, TripleDraft, TripleSource
@@ -23,10 +24,14 @@ _LABEL = re.compile(r"e\d+")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a model was shown: texts by source, and known entities by their labels (`e1`, `e2`, …)."""
+    """What a model was shown: texts by source, and known entities by their labels (`e1`, `e2`, …).
+
+    `trusts` are those of the sources; one that has none is trusted least.
+    """
 
     texts: Mapping[Source, str]
     entities: Mapping[str, Entity] = field(default_factory=dict)
+    trusts: Mapping[Source, Trust] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -102,7 +107,8 @@ def _check_triple(
             RejectionCode.ADDS_SPECIFICS, "triple", index, "its literal is in none of its sources"
         )
     try:
-        return ExtractedTriple(_draft(proposed, ends).validated(), _as_sources(sources))
+        trust = least(shown.trusts.get(source, Trust.OUTSIDE) for source in sources)
+        return ExtractedTriple(_draft(proposed, ends).validated(), _as_sources(sources), trust)
     except errors.Invalid as error:
         return _rejected(RejectionCode.MALFORMED, "triple", index, str(error))
 

@@ -27,6 +27,7 @@ from shared.foundation.categories import (
     is_below,
 )
 from shared.foundation.ids import new_record_id
+from shared.foundation.origin import Origin, Trust, least
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
@@ -35,6 +36,7 @@ from shared.memory.longterm.labels import (
     PERMISSION,
     is_kind_of_its_own,
     join_tags,
+    leading_labels,
     limited_importance,
     requires_permission,
 )
@@ -59,6 +61,7 @@ class MergedFields:
     sources: tuple[Source, ...]
     saved_without_source: bool
     derived_from: tuple[str, ...]
+    trust: Trust
 
 
 def merge_fields(replacement: Replacement, sources: Sequence[Memory]) -> MergedFields:
@@ -81,7 +84,18 @@ def merge_fields(replacement: Replacement, sources: Sequence[Memory]) -> MergedF
         sources=tuple(dict.fromkeys(source for memory in sources for source in memory.sources)),
         saved_without_source=any(memory.has_other_origin for memory in sources),
         derived_from=tuple(memory.id for memory in sources),
+        trust=least(memory.origin.trust for memory in sources),
     )
+
+
+def gives_unearned_label(fields: MergedFields, sources: Sequence[Memory]) -> bool:
+    """Tell whether text of outside gets a label that leads agents, which another source brings.
+
+    Taking the label away instead would unmake what a caller has marked, so such memories stay apart.
+    """
+    given = leading_labels(fields.category, fields.tags, fields.importance)
+    outside = [memory for memory in sources if memory.origin.trust is Trust.OUTSIDE]
+    return any(given - leading_labels(item.category, item.tags, item.importance) for item in outside)
 
 
 def _is_inferred(memory: Memory) -> bool:
@@ -150,6 +164,7 @@ def row_from_merge(fields: MergedFields) -> dict[str, Any]:
     """Return the row of a memory that replaces its sources."""
     return new_rows.row_with_columns(
         new_record_id(),
+        Origin.derived([fields.trust]),
         content=fields.content,
         fingerprint=fingerprint(fields.content, fields.occurred_at),
         indexed_text=indexed_text.keyword_text(fields.content, category=fields.category, tags=fields.tags),

@@ -46,6 +46,7 @@ class RejectionCode(StrEnum):
     MISQUOTED = "misquoted"  # quotes what no source says
     NOT_SAID = "not_said"  # the judge finds that the evidence does not say it
     CONTRADICTED = "contradicted"  # the judge finds that the evidence says otherwise
+    UNTRUSTED = "untrusted"  # gives text of outside a label that leads agents: only a caller may
     READ_BEFORE = "read_before"  # every turn that says it was mined before
     OUTDATED = "outdated"  # older than the memory that it replaces
     FORGOTTEN = "forgotten"  # a caller has deleted this text

@@ -121,7 +121,7 @@ async def _import_batch(target: Target, numbered: Sequence[Numbered], *, restore
 async def _import_once(target: Target, numbered: Sequence[Numbered], *, restore: bool) -> GraphBatch:
     async with target.resources.postgres.for_tenant(target.scope.tenant) as tx:
         await erasure_queries.require_not_erased(tx, target.scope, target.erasures)
-        batch = GraphBatch(tx, target.scope)
+        batch = GraphBatch(tx, target.scope, target.caller.origin)
         kept = await _without_deleted(batch, numbered, restore=restore)
         batch.entities = [(number, line) for number, line in kept if isinstance(line, EntityLine)]
         batch.triples = [(number, line) for number, line in kept if isinstance(line, TripleLine)]

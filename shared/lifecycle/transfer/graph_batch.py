@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra.transaction import Transaction
 from shared.lifecycle.transfer.graph_lines import EntityLine, TripleLine
@@ -19,6 +20,7 @@ class GraphBatch:
 
     tx: Transaction
     scope: Scope
+    importer: Origin
     entities: Sequence[tuple[int, EntityLine]] = ()
     triples: Sequence[tuple[int, TripleLine]] = ()
     part: KindReport = field(default_factory=KindReport)

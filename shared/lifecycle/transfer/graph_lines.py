@@ -11,6 +11,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from shared.foundation import errors, validation
+from shared.foundation.origin import Trust
 from shared.lifecycle.transfer import ndjson
 from shared.lifecycle.transfer.ndjson import Moment
 from shared.lifecycle.transfer.row_kind import LineKind
@@ -79,6 +80,8 @@ class TripleLine(GraphLine):
     invalid_at: Moment | None = None
     previous_invalid_at: Moment | None = None
     sources: tuple[TripleSource, ...] = ()
+    # How far it was trusted where it comes from; without it, it is what its importer says.
+    origin_trust: Trust | None = None
 
     @property
     def draft(self) -> TripleDraft:
@@ -111,7 +114,8 @@ def write_triple(triple: Triple) -> bytes:
     is_literal = triple.object_id is None
     names: dict[str, Any] = {"object": None, "literal": triple.object} if is_literal else {"literal": None}
     more = _hidden(triple, "is_derived", "is_kept", "previous_invalid_at", "subject_type", "object_type")
-    return _write(TripleLine, triple.to_json() | more | names)
+    trust = {"origin_trust": triple.origin.trust}
+    return _write(TripleLine, triple.to_json() | more | names | trust)
 
 
 def _hidden(record: Entity | Triple, *fields: str) -> dict[str, Any]:

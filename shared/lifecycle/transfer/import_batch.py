@@ -70,7 +70,7 @@ async def _commit(
         await erasure_queries.require_not_erased(tx, scope, erasures)
         if moves_sessions:
             lines = await _with_moved_sources(tx, scope, lines)
-        state = await _load_state(tx, scope, lines, can_enrich=can_enrich, restore=restore)
+        state = await _load_state(tx, scope, caller, lines, can_enrich=can_enrich, restore=restore)
         refused = await _find_refused(tx, caller, state, lines)
         executed_plan = plan(state, [line for line in lines if line.id not in refused])
         executed_plan.refused = [(line, refused[line.id]) for line in lines if line.id in refused]
@@ -113,7 +113,13 @@ async def _find_refused(
 
 
 async def _load_state(
-    tx: Transaction, scope: Scope, lines: Sequence[MemoryLine], *, can_enrich: bool, restore: bool
+    tx: Transaction,
+    scope: Scope,
+    caller: Caller,
+    lines: Sequence[MemoryLine],
+    *,
+    can_enrich: bool,
+    restore: bool,
 ) -> ImportState:
     line_ids = {line.id for line in lines}
     ids = await id_mapping.map_ids(tx, scope, line_ids.union(*(line.references for line in lines)))
@@ -121,6 +127,7 @@ async def _load_state(
     contents = [line.content for line in lines]
     return ImportState(
         scope=scope,
+        importer=caller.origin,
         now=await transaction_time(tx),
         can_enrich=can_enrich,
         ids=ids,

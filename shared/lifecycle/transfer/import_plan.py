@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.lifecycle.transfer.ndjson import MemoryLine
@@ -28,9 +29,13 @@ _NOT_NULL = ("created_at", "last_seen_at")
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """The stored state that concerns a batch of lines. `ids` maps each id of the lines to the id here."""
+    """The stored state that concerns a batch of lines, and the origin of what their importer says.
+
+    `ids` maps each id of the lines to the id here.
+    """
 
     scope: Scope
+    importer: Origin
     now: datetime
     can_enrich: bool
     ids: Mapping[str, str]
@@ -147,6 +152,8 @@ def _apply_line(state: ImportState, line: MemoryLine, before: Memory | None) -> 
         return _new_memory(state, line)
     # What was resolved since stays so: the two are rivals again only if one of them is new here.
     fields = {name: value for name, value in _named_fields(state, line).items() if name != "contested_with"}
+    if not _has_content(before, line.content):
+        fields["origin"] = _origin(state, line)
     is_enriched_since = fields.get("state") is MemoryState.PENDING and before.state is not MemoryState.PENDING
     if is_enriched_since and _has_content(before, line.content):
         fields = {name: value for name, value in fields.items() if name not in _ENRICHMENT_FIELDS}
@@ -165,12 +172,18 @@ def _new_memory(state: ImportState, line: MemoryLine) -> Memory:
     # Later than every version that a deleted memory of the same id had.
     fields |= {"version": round(state.now.timestamp() * 1_000_000), "content_version": 1}
     fields["source"] = line.sources[0] if line.sources else None
+    fields["origin"] = _origin(state, line)
     return Memory.model_construct(**_without_lost_pending(state, fields))
+
+
+def _origin(state: ImportState, line: MemoryLine) -> Origin:
+    """Return the origin of a text that a line brings; a line that names none is what its importer says."""
+    return (line.origin or state.importer).imported(state.importer)
 
 
 def _named_fields(state: ImportState, line: MemoryLine) -> dict[str, Any]:
     """Return the fields that a line names, with the ids that they have here."""
-    fields = {name: getattr(line, name) for name in line.model_fields_set}
+    fields = {name: getattr(line, name) for name in line.model_fields_set - {"origin"}}
     fields = {name: value for name, value in fields.items() if value is not None or name not in _NOT_NULL}
     for name in fields.keys() & {"superseded_by", "derived_from", "contested_with"}:
         fields[name] = [state.ids[reference] for reference in fields[name]]

@@ -18,6 +18,7 @@ from shared.conversation.state import types as state_types
 from shared.conversation.turns import window
 from shared.conversation.turns.turn import record_id_of
 from shared.foundation import errors, json_values
+from shared.foundation.origin import Origin, trust_of_role
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
@@ -68,6 +69,7 @@ class _Batch:
 
     kind: RowKind
     scope: Scope
+    caller: Caller
     now: datetime
     versions: Versions = field(default_factory=dict)
     created: list[Fields] = field(default_factory=list)
@@ -98,7 +100,7 @@ async def _commit(target: Target, lines: Sequence[RowLine]) -> _Batch:
     scope = target.scope
     async with target.resources.transaction(scope.tenant) as tx:
         await erasure_queries.require_not_erased(tx, scope, target.erasures)
-        batch = _Batch(lines[0].kind, scope, await transaction_time(tx))
+        batch = _Batch(lines[0].kind, scope, target.caller, await transaction_time(tx))
         owned_lines, without_session = await row_owners.lock_owners(tx, scope, lines)
         batch.refused["its session is not there"] = without_session
         selected_lines = await _select_lines(tx, target, batch, owned_lines)
@@ -183,7 +185,9 @@ async def _write_rows(tx: Transaction, batch: _Batch, lines: Sequence[RowLine]) 
         elif kind.is_kept:
             part.kept.append("/".join(map(str, line.key(scope))))
         else:
-            await row_queries.update_row(tx, kind, row, changes | _new_version(batch, line, row))
+            await row_queries.update_row(
+                tx, kind, row, changes | _new_version(batch, line, row) | _origin(batch, line)
+            )
             if kind.name is LineKind.PINNED_TEXT:
                 # Stored contexts repeat the text that was replaced.
                 await idempotency_queries.erase_responses(tx, [row["id"]])
@@ -207,7 +211,21 @@ def _new_row(batch: _Batch, line: RowLine) -> Fields:
     drawn: Fields = {}
     if batch.kind.draws_ids:
         drawn = {"id": str(uuid_utils.uuid7()), "version": state_types.time_to_version(batch.now)}
-    return drawn | line.fields | row_queries.owner_columns(batch.kind, batch.scope)
+    return drawn | line.fields | row_queries.owner_columns(batch.kind, batch.scope) | _origin(batch, line)
+
+
+def _origin(batch: _Batch, line: RowLine) -> Fields:
+    """Return where the text of a line comes from: it is trusted as it was, at most as its importer and role.
+
+    A line that says nothing of it is what its importer says.
+    """
+    if "origin_trust" not in batch.kind.table.c:
+        return {}
+    importer = batch.caller.origin
+    origin = Origin(trust=line.fields.get("origin_trust") or importer.trust).imported(importer)
+    if batch.kind.name is LineKind.TURN:
+        origin = origin.limited(trust_of_role(Role(line.fields["role"]), importer.trust))
+    return dict(origin.columns())
 
 
 def _new_version(batch: _Batch, line: RowLine, row: RowMapping) -> Fields:

@@ -86,7 +86,8 @@ async def _append_missing(progress: _TurnImport, log_id: str, drafts: Sequence[T
         await erasure_queries.require_not_erased(tx, progress.scope, progress.erasures)
         session = await get_session(tx, resources.settings, caller, session_id, lock=True)
         missing_drafts = await _select_missing(tx, session, drafts)
-        await append.insert_turns(tx, resources, session, missing_drafts, is_activity=False)
+        origins = [draft.origin(caller).imported(caller.origin) for draft in missing_drafts]
+        await append.insert_turns(tx, resources, session, missing_drafts, origins, is_activity=False)
     progress.created += len(missing_drafts)
     progress.skipped += len(drafts) - len(missing_drafts)
 

@@ -33,6 +33,7 @@ from pydantic.alias_generators import to_camel
 
 from shared.foundation import errors, validation
 from shared.foundation.json_value_count import ValueCounter
+from shared.foundation.origin import Origin
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.memory import (
     MAX_REINFORCEMENT_COUNT,
@@ -134,6 +135,8 @@ class MemoryLine(BaseModel):
     verdict: Verdict | None = None
     judge_model: str | None = None
     contested_with: References = []
+    # What is imported is as far trusted as it was where it comes from, and at most as the key that imports.
+    origin: Origin | None = None
 
     _number: int = PrivateAttr(default=0)
 

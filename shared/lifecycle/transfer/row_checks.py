@@ -30,8 +30,8 @@ from shared.memory.preferences import permission
 from shared.memory.preferences.preference import (
     Condition,
     Effect,
+    PreferenceBasis,
     PreferenceDraft,
-    PreferenceOrigin,
     check_key,
 )
 from shared.memory.skills import skill as skills
@@ -179,7 +179,7 @@ def check_pinned_text(fields: Fields) -> Fields:
 
 def check_preference(fields: Fields) -> Fields:
     """Check a preference: its rule, and that somebody has stored it."""
-    if fields["origin"] not in {*PreferenceOrigin} - {PreferenceOrigin.DOMAIN}:
+    if fields["origin"] not in {*PreferenceBasis} - {PreferenceBasis.DOMAIN}:
         raise errors.Invalid("origin", "must be that of a stored preference")
     check_key(fields["key"])
     condition, effect = _draft(Condition, fields), _draft(Effect, fields)
@@ -187,7 +187,7 @@ def check_preference(fields: Fields) -> Fields:
     must_ask = permission.is_about_sensitive(fields["key"], condition, effect)
     return fields | {
         "related": list(draft.related),
-        "memory_id": None if fields["origin"] == PreferenceOrigin.EXPLICIT else fields.get("memory_id"),
+        "memory_id": None if fields["origin"] == PreferenceBasis.EXPLICIT else fields.get("memory_id"),
         "requires_user_permission": must_ask or bool(fields.get("requires_user_permission")),
     }
 
@@ -219,7 +219,7 @@ def check_skill_file(fields: Fields) -> Fields:
 def check_skill(fields: Fields) -> Fields:
     """Check a skill. That its files are there is checked when it is stored."""
     skills.check_name(fields["name"])
-    _require_member(skills.SkillOrigin, fields, "origin")
+    _require_member(skills.SkillWriter, fields, "origin")
     _require_member(skills.SummaryOrigin, fields, "summary_origin")
     draft = _draft(skills.SkillDraft, fields).validated()
     if draft.summary is None or draft.see_also is None:

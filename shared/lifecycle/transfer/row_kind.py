@@ -55,7 +55,9 @@ class Owner(StrEnum):
 
 
 _OWNER_COLUMNS = frozenset({"tenant", "agent_id", "user_id"})
-_NEVER_COMPARED = frozenset({"created_at", "updated_at", "version"})
+_OF_IMPORT = frozenset({"origin_channel", "origin_key"})
+"""What an import gives anew. A line carries how far its text was trusted, which is then the most."""
+_NEVER_COMPARED = frozenset({"created_at", "updated_at", "version", "origin_trust"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +108,7 @@ def carried_columns(kind: RowKind) -> dict[str, Column[Any]]:
         # A name of SQLAlchemy's may be a subclass of str, which can't be written as JSON.
         str(column.name): column
         for column in kind.table.columns
-        if column.name not in _OWNER_COLUMNS | kind.left_out.keys() and not _is_computed(column)
+        if column.name not in _OWNER_COLUMNS | _OF_IMPORT | kind.left_out.keys() and not _is_computed(column)
     }
 
 

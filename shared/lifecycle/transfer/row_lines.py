@@ -15,8 +15,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, Vali
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Float, Integer, LargeBinary, RowMapping, Text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from shared.foundation import validation
+from shared.foundation import errors, validation
 from shared.foundation.exact_json import ExactJson
+from shared.foundation.origin import Trust
 from shared.lifecycle.transfer import ndjson
 from shared.lifecycle.transfer.ndjson import Moment
 from shared.lifecycle.transfer.row_checks import Fields
@@ -49,7 +50,14 @@ def parse_row(kind: RowKind, raw: bytes) -> Fields:
     except ValidationError as error:
         raise ndjson.invalid_field(error) from None
     columns = {kind.field_name(name): name for name in carried_columns(kind)}
-    return kind.check({columns[name]: getattr(line, name) for name in line.model_fields_set})
+    checked = kind.check({columns[name]: getattr(line, name) for name in line.model_fields_set})
+    _check_trust(checked.get("origin_trust"))
+    return checked
+
+
+def _check_trust(trust: str | None) -> None:
+    if trust is not None and trust not in set(Trust):
+        raise errors.Invalid("origin_trust", f"must be one of {', '.join(Trust)}")
 
 
 def _require_storable(payload: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from shared.foundation import prompt_safety
+from shared.foundation.origin import Origin
 
 MAX_CHARACTERS = 64_000
 """Characters of the text. It is meant to be read whole by a model."""
@@ -28,11 +29,14 @@ class Row:
     snippet_id: str | None
     reason: str | None
     created_at: datetime
+    origin: Origin
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "Row":
         """Read a row of `business_context_part`."""
-        return cls(**{name: row[name] for name in cls.__slots__})
+        fields: dict[str, Any] = {**row}
+        fields["origin"] = Origin.from_row(fields)
+        return cls(**{name: fields[name] for name in cls.__slots__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,11 @@ def text_of(parts: Sequence[Part]) -> str:
     return "\n".join(part.text for part in parts)
 
 
+def origin_of(parts: Sequence[Part]) -> Origin | None:
+    """Return the origin of the least trusted part; None for an empty text."""
+    return min((part.rows[0].origin for part in parts), key=attrgetter("trust"), default=None)
+
+
 def promoted_line(content: str) -> str:
     """Return the line that shows a promoted text. Whatever it holds, it can't begin another line."""
     return f"- {prompt_safety.single_line(content)}"
@@ -81,4 +90,6 @@ def provenance(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 def _source_of(row: Row) -> dict[str, Any]:
     names = ("agent_id", "user_id", "session_id", "snippet_id", "reason")
-    return {name: getattr(row, name) for name in names} | {"created_at": row.created_at.isoformat()}
+    origin = row.origin.model_dump(mode="json")
+    created = {"created_at": row.created_at.isoformat(), "origin": origin}
+    return {name: getattr(row, name) for name in names} | created

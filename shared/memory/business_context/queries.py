@@ -10,6 +10,7 @@ import orjson
 import uuid_utils
 from sqlalchemy import delete, func, insert, select, text, update
 
+from shared.foundation.origin import Origin
 from shared.infra.postgres import advisory_lock_key, is_any_of, tenant_filter
 from shared.infra.transaction import Transaction
 from shared.memory.business_context.part import Row
@@ -37,11 +38,13 @@ async def list_rows(tx: Transaction, *, lock_rows: bool = False) -> list[Row]:
     return [Row.from_row(row) for row in rows.mappings()]
 
 
-async def insert_row(tx: Transaction, position: int, content: str, **provenance: str | None) -> str:
+async def insert_row(
+    tx: Transaction, position: int, content: str, origin: Origin, **provenance: str | None
+) -> str:
     """Insert a part, with its provenance if it is a promoted line; return its id."""
     part_id = str(uuid_utils.uuid7())
     values = {"tenant": tx.tenant, "id": part_id, "position": position, "content": content}
-    await tx.execute(insert(part_table).values(values | provenance))
+    await tx.execute(insert(part_table).values(values | origin.columns() | provenance))
     return part_id
 
 

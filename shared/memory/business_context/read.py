@@ -6,14 +6,14 @@ from typing import Any
 
 from shared.foundation.scope import Caller
 from shared.memory.business_context import queries
-from shared.memory.business_context.part import Part, parts_of, provenance, text_of
+from shared.memory.business_context.part import Part, origin_of, parts_of, provenance, text_of
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area
 from shared.platform.resources import Resources
 
 
 async def read(resources: Resources, caller: Caller) -> dict[str, Any]:
-    """Return {content, version, provenance}: an empty content if nobody has written any.
+    """Return {content, version, origin, provenance}: an empty content if nobody has written any.
 
     `provenance` names sessions and users, so only a key that may write the text is shown it.
     """
@@ -26,9 +26,11 @@ async def read(resources: Resources, caller: Caller) -> dict[str, Any]:
 def to_json(parts: Sequence[Part], *, is_owner: bool) -> dict[str, Any]:
     """Return a business context as the API does."""
     content = text_of(parts)
+    origin = origin_of(parts)
     return {
         "content": content,
         "version": version_of(content),
+        "origin": None if origin is None else origin.model_dump(mode="json"),
         "provenance": provenance(parts) if is_owner else [],
     }
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from shared.foundation.content import Subject, content, names, no_content
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 business_context_part = Table(
@@ -35,6 +36,7 @@ business_context_part = Table(
     Column("snippet_id", Text, info=no_content("a random id")),
     Column("reason", Text, info=content()),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     CheckConstraint("(agent_id IS NULL) = (snippet_id IS NULL)", name="provenance"),
 )

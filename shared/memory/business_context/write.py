@@ -10,6 +10,7 @@ from typing import Any
 
 from shared.conversation.scratchpad.near_identical import words_of
 from shared.foundation import errors, validation, versions
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Caller
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra.transaction import Transaction
@@ -30,21 +31,26 @@ def require_right(caller: Caller) -> None:
 
 
 async def put(
-    resources: Resources, caller: Caller, content: str, expected: Expected | None
+    resources: Resources,
+    caller: Caller,
+    content: str,
+    expected: Expected | None,
+    trust: Trust | None = None,
 ) -> dict[str, Any]:
     """Replace the text, and return it as `read` does. Promoted lines in it keep their provenance.
 
     Raises errors.PreconditionRequired for a text that replaces another without naming its version: it would
     bring back what was erased meanwhile, and drop what was promoted. Raises errors.PreconditionFailed unless
-    the version is `expected`.
+    the version is `expected`, and errors.Invalid for more `trust` than the caller has.
     """
     require_right(caller)
+    origin = caller.origin.lowered(trust)
     validation.check_text(content, "content", MAX_CHARACTERS, allow_blank=True)
     async with resources.postgres.for_tenant(caller.tenant) as tx:
         await queries.lock(tx)
         before = parts_of(await queries.list_rows(tx, lock_rows=True))
         _check_version(text_of(before), expected)
-        await _store(tx, before, content)
+        await _store(tx, before, content, origin)
         parts = parts_of(await queries.list_rows(tx))
     return to_json(parts, is_owner=True)
 
@@ -57,7 +63,7 @@ def _check_version(content: str, expected: Expected | None) -> None:
     versions.check(_WHAT, version_of(content), expected)
 
 
-async def _store(tx: Transaction, before: Sequence[Part], content: str) -> None:
+async def _store(tx: Transaction, before: Sequence[Part], content: str, origin: Origin) -> None:
     result = edit(before, content)
     moved = [
         {"id": row.id, "position": position, "content": line}
@@ -68,8 +74,15 @@ async def _store(tx: Transaction, before: Sequence[Part], content: str) -> None:
     gone = [row.id for part in before for row in part.rows if row.id not in moved_ids]
     await queries.delete_rows(tx, gone)
     await queries.move_rows(tx, moved)
+    # A part that stands there already was said by whoever wrote it, if that is more trusted.
+    known = {
+        part.text: part.rows[0].origin
+        for part in before
+        if not part.is_promoted and part.rows[0].origin.trust > origin.trust
+    }
     for position, own_text in result.own:
-        await queries.insert_row(tx, position, own_text)
+        kept = known.get(own_text, origin)
+        await queries.insert_row(tx, position, own_text, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,9 @@ class AddedLine:
     is_repeated: bool
 
 
-async def add_line(tx: Transaction, content: str, **provenance: str | None) -> AddedLine | None:
+async def add_line(
+    tx: Transaction, content: str, origin: Origin, **provenance: str | None
+) -> AddedLine | None:
     """Add a promoted line at the end, or one more provenance to a near-identical promoted one.
 
     `provenance` are agent_id, user_id, session_id, snippet_id and reason. The caller has called
@@ -91,17 +106,19 @@ async def add_line(tx: Transaction, content: str, **provenance: str | None) -> A
     words = words_of(line)
     for part in parts:
         if part.is_promoted and words_of(part.text) == words:
-            row_id = await _repeat(tx, part, line, provenance)
+            row_id = await _repeat(tx, part, line, origin, provenance)
             return AddedLine(row_id, is_repeated=True)
     if len(text_of(parts)) + len(line) + 1 > MAX_CHARACTERS:
         return None
     position = parts[-1].rows[0].position + 1 if parts else 0
-    return AddedLine(await queries.insert_row(tx, position, line, **provenance), False)
+    return AddedLine(await queries.insert_row(tx, position, line, origin, **provenance), False)
 
 
-async def _repeat(tx: Transaction, part: Part, line: str, provenance: dict[str, str | None]) -> str:
+async def _repeat(
+    tx: Transaction, part: Part, line: str, origin: Origin, provenance: dict[str, str | None]
+) -> str:
     """Note that a line was promoted once more: a snippet that was promoted into it before is noted once."""
     for row in part.rows:
         if row.snippet_id == provenance["snippet_id"]:
             return row.id
-    return await queries.insert_row(tx, part.rows[0].position, line, **provenance)
+    return await queries.insert_row(tx, part.rows[0].position, line, origin, **provenance)

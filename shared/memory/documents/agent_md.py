@@ -5,9 +5,11 @@ common is not enough: a passage must have a third of the query's words.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from shared.foundation.origin import UNKNOWN
 from shared.memory.business_context import queries
-from shared.memory.business_context.part import parts_of, text_of
+from shared.memory.business_context.part import origin_of, parts_of, text_of
 from shared.memory.documents.chunk import chunk
 from shared.memory.documents.parsed import Block
 from shared.memory.documents.passage import Passage
@@ -23,8 +25,9 @@ _MIN_COMMON_WORDS = 1 / 3
 async def search_agent_md(resources: Resources, tenant: str, query: str) -> list[Passage]:
     """Return the passages of a tenant's business context that match a query, best first, with BM25 scores."""
     async with resources.postgres.for_tenant(tenant) as tx:
-        text = text_of(parts_of(await queries.list_rows(tx)))
-    return passages_of(text, query, resources.settings.document_chunk_chars)
+        parts = parts_of(await queries.list_rows(tx))
+    passages = passages_of(text_of(parts), query, resources.settings.document_chunk_chars)
+    return [replace(passage, origin=origin_of(parts) or UNKNOWN) for passage in passages]
 
 
 def passages_of(text: str, query: str, size: int) -> list[Passage]:

@@ -4,13 +4,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, Field
 from sqlalchemy import RowMapping
 
+from shared.foundation.origin import UNKNOWN, Channel, Origin, Trust
+from shared.foundation.scope import Caller
+
 MAX_FILE_BYTES = 25 * 1024 * 1024
 MAX_NAME_CHARACTERS = 512
 """Characters of a title, of a source and of the name of a file."""
+
+OF_DOCUMENTS = Origin(channel=Channel.DOCUMENT, trust=Trust.OUTSIDE)
+"""The origin of every document and of its chunks: whoever uploads one has not written it."""
 
 
 class DocumentState(StrEnum):
@@ -33,6 +40,15 @@ class NewFile:
     declared_type: str | None = None
     title: str | None = None
     source: str | None = None
+    # The trust that the caller asks for, which is never more than the server gives.
+    trust: Trust | None = None
+
+    def origin(self, caller: Caller) -> Origin:
+        """Return the origin of an upload, which anybody may have written.
+
+        Raises errors.Invalid if it asks for more trust.
+        """
+        return OF_DOCUMENTS.model_copy(update={"key_id": caller.key_id}).lowered(self.trust)
 
 
 class ReplacedText(BaseModel):
@@ -68,6 +84,7 @@ class Document(BaseModel):
     reason: str | None
     created_at: datetime
     updated_at: datetime
+    origin: Origin = UNKNOWN
     tenant: str = Field(exclude=True)
     declared_type: str | None = Field(exclude=True)
     file_id: str = Field(exclude=True)
@@ -89,7 +106,8 @@ class Document(BaseModel):
             "progress": _progress(row),
             "searchable": row["searchable_version"] is not None,
         }
-        return cls.model_validate({**row} | shown)
+        fields: dict[str, Any] = {**row}
+        return cls.model_validate(fields | shown | {"origin": Origin.from_row(fields)})
 
 
 class UploadedDocument(Document):

@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from sqlalchemy import ColumnElement, func, insert, select, text, update
 
+from shared.foundation.origin import Origin
 from shared.infra.postgres import advisory_lock_key, is_any_of, keyset_after, tenant_filter
 from shared.infra.transaction import Transaction
 from shared.memory.documents.document import Document, DocumentState, NewFile
@@ -83,17 +84,23 @@ async def list_page(
     return [Document.from_row(row) for row in rows.mappings()]
 
 
-async def insert_document(tx: Transaction, document_id: str, new: NewFile, file_id: str) -> Document:
+async def insert_document(
+    tx: Transaction, document_id: str, new: NewFile, file_id: str, origin: Origin
+) -> Document:
     """Insert a document whose file is stored under `file_id`."""
     values = {"tenant": tx.tenant, "id": document_id, "file_id": file_id, **_NOT_PARSED, **_file_columns(new)}
+    values |= origin.columns()
     statement = insert(document).values(title=new.title, source=new.source, **values).returning(document)
     return Document.from_row((await tx.execute(statement)).mappings().one())
 
 
-async def replace_file(tx: Transaction, existing: Document, new: NewFile, file_id: str) -> Document:
+async def replace_file(
+    tx: Transaction, existing: Document, new: NewFile, file_id: str, origin: Origin
+) -> Document:
     """Give a locked document another file, as its next version. The searchable one stays so."""
     version = existing.version + 1
     values = {"file_id": file_id, "version": version, **_NOT_PARSED, **_file_columns(new)}
+    values |= origin.columns()
     if new.title is not None:
         values["title"] = new.title
     return await _update(tx, existing, values)

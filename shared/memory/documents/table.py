@@ -22,6 +22,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR
 
 from shared.foundation.content import Subject, content, names, names_collected, no_content
+from shared.foundation.origin import Channel
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import metadata
 
 document = Table(
@@ -57,6 +59,7 @@ document = Table(
     Column("stored_chunks", Integer, nullable=False, server_default=text("0")),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    *origin_columns(Channel.DOCUMENT),
     PrimaryKeyConstraint("tenant", "id"),
     CheckConstraint("source IS NOT NULL OR other_sources = '{}'", name="other_sources"),
     CheckConstraint("searchable_version <= version", name="searchable_version"),

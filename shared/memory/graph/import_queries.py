@@ -175,15 +175,17 @@ _INSERT_TRIPLES = text(
     """
     INSERT INTO graph_triple (tenant, id, agent_id, user_id, subject_id, predicate, object_id, literal,
                               object_key, fact, confidence, valid_at, invalid_at, created_at, expired_at,
-                              reason, previous_invalid_at, is_derived, is_kept)
+                              reason, previous_invalid_at, is_derived, is_kept,
+                              origin_channel, origin_trust, origin_key)
     SELECT :tenant, r.id, :agent_id, CAST(:user_id AS text), r.subject_id, r.predicate, r.object_id,
            r.literal, r.object_key, r.fact, r.confidence, r.valid_at, r.invalid_at, r.created_at,
-           r.expired_at, r.reason, r.previous_invalid_at, r.is_derived, r.is_kept
+           r.expired_at, r.reason, r.previous_invalid_at, r.is_derived, r.is_kept,
+           r.origin_channel, r.origin_trust, r.origin_key
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
         id text, subject_id text, predicate text, object_id text, literal text, object_key text, fact text,
         confidence float8, valid_at timestamptz, invalid_at timestamptz, created_at timestamptz,
         expired_at timestamptz, reason text, previous_invalid_at timestamptz, is_derived boolean,
-        is_kept boolean)
+        is_kept boolean, origin_channel text, origin_trust text, origin_key text)
     ORDER BY r.subject_id, r.predicate, r.object_key, r.id
     ON CONFLICT DO NOTHING
     RETURNING id

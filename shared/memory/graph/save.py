@@ -13,7 +13,9 @@ from typing import Any
 
 from sqlalchemy.exc import IntegrityError
 
+from shared.conversation.turns import log_queries
 from shared.foundation import errors, validation
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Scope
 from shared.infra.postgres_failures import repeated_after_deadlock
 from shared.infra.transaction import Transaction
@@ -118,12 +120,19 @@ def joined(before: Entity, draft: EntityDraft, *, derived: bool, revives: bool) 
 
 
 async def save_triple(
-    resources: Resources, scope: Scope, draft: TripleDraft, key: IdempotencyKey | None = None
+    resources: Resources,
+    scope: Scope,
+    draft: TripleDraft,
+    origin: Origin,
+    key: IdempotencyKey | None = None,
 ) -> dict[str, Any]:
-    """Save a validated triple for a caller, and return it as JSON, with the names of its entities."""
+    """Save a validated triple for a caller, and return it as JSON, with the names of its entities.
+
+    What comes from a turn is trusted at most as far as the turn.
+    """
     for _ in range(_MAX_ATTEMPTS):
         try:
-            return await _save_triple(resources, scope, draft, key)
+            return await _save_triple(resources, scope, draft, origin, key)
         except IntegrityError:  # an entity was deleted meanwhile
             continue
     raise errors.Busy(_BUSY)
@@ -131,18 +140,28 @@ async def save_triple(
 
 @repeated_after_deadlock
 async def _save_triple(
-    resources: Resources, scope: Scope, draft: TripleDraft, key: IdempotencyKey | None
+    resources: Resources, scope: Scope, draft: TripleDraft, origin: Origin, key: IdempotencyKey | None
 ) -> dict[str, Any]:
     async with resources.postgres.for_tenant(scope.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             return dict(request.stored)
         ends = await resolve_ends(tx, scope, draft)
-        triple = await write_triple(tx, scope, draft, ends, [draft.source] if draft.source else [])
+        origin = origin.limited(await _trust_of(tx, draft.source))
+        triple = await write_triple(tx, scope, draft, ends, [draft.source] if draft.source else [], origin)
         await entity_queries.adopt(tx, scope, ends.ids)
         await _remove_tombstones(tx, scope, draft, ends)
         response = triple.to_json()
         await request.store(response, record_ids=[triple.id, *ends.ids], user_id=scope.user_id)
     return response
+
+
+async def _trust_of(tx: Transaction, source: TripleSource | None) -> Trust | None:
+    """Return how far the turn is trusted that a source names, or None."""
+    if source is None or source.session_id is None or source.seq is None:
+        return None
+    turn_key = (source.session_id, source.seq)
+    voice = (await log_queries.list_voices(tx, [turn_key])).get(turn_key)
+    return None if voice is None else voice.trust
 
 
 async def _remove_tombstones(tx: Transaction, scope: Scope, draft: TripleDraft, ends: Ends) -> None:
@@ -199,6 +218,7 @@ async def write_triple(
     draft: TripleDraft,
     ends: Ends,
     sources: Sequence[TripleSource],
+    origin: Origin,
     *,
     derived: bool = False,
 ) -> Triple:
@@ -209,7 +229,9 @@ async def write_triple(
     triple_id = await _find_closed(tx, scope, draft, ends)
     if triple_id is None:
         more = {"is_derived": derived}
-        triple_id, _ = await triple_queries.upsert(tx, scope, draft, ends.subject_id, ends.object_id, more)
+        triple_id, _ = await triple_queries.upsert(
+            tx, scope, draft, ends.subject_id, ends.object_id, origin, more
+        )
     await triple_queries.add_sources(tx, {"triple_id": triple_id}, sources)
     (triple,) = await triple_queries.list_by_ids(tx, [triple_id])
     return triple

@@ -35,6 +35,7 @@ from shared.foundation.content import (
     names_turns,
     no_content,
 )
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 graph_entity = Table(
@@ -138,6 +139,7 @@ graph_triple = Table(
     Column("is_derived", Boolean, nullable=False, server_default=text("false")),
     # Somebody has restored it: no dream invalidates it.
     Column("is_kept", Boolean, nullable=False, server_default=text("false")),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     ForeignKeyConstraint(
         ["tenant", "subject_id"], ["graph_entity.tenant", "graph_entity.id"], ondelete="CASCADE"

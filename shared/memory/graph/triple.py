@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, prompt_safety, validation
+from shared.foundation.origin import UNKNOWN, Origin
 from shared.foundation.scope import Scope
 from shared.memory.graph import names
 from shared.memory.graph.entity import EntityType
@@ -128,6 +129,7 @@ class Triple(BaseModel):
     sources: list[TripleSource]
     agent_id: str
     user_id: str | None
+    origin: Origin = UNKNOWN
     subject_type: EntityType = Field(exclude=True)
     object_type: EntityType | None = Field(exclude=True)
     previous_invalid_at: datetime | None = Field(exclude=True)
@@ -138,7 +140,8 @@ class Triple(BaseModel):
     @classmethod
     def from_row(cls, row: RowMapping) -> "Triple":
         """Build a triple from a row of `graph_triple` with the names of its entities."""
-        return cls.model_validate({**row})
+        fields: dict[str, Any] = {**row}
+        return cls.model_validate(fields | {"origin": Origin.from_row(fields)})
 
     @property
     def scope(self) -> Scope:

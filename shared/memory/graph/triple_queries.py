@@ -6,10 +6,24 @@ from datetime import datetime
 from typing import Any
 
 import uuid_utils
-from sqlalchemy import ColumnElement, and_, case, false, func, literal_column, or_, select, update
-from sqlalchemy.dialects.postgresql import aggregate_order_by, insert
+from sqlalchemy import (
+    ColumnElement,
+    Text,
+    and_,
+    case,
+    false,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, insert
 
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Scope
+from shared.infra import origin_columns
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
 from shared.infra.transaction import Transaction
 from shared.memory.graph.entity import MERGED
@@ -32,6 +46,7 @@ _READ_COLUMNS = [
     *(graph_triple.c[name] for name in ("object_id", "fact", "confidence", "valid_at", "invalid_at")),
     *(graph_triple.c[name] for name in ("created_at", "expired_at", "reason", "is_derived")),
     graph_triple.c.is_kept,
+    *(graph_triple.c[name] for name in sorted(origin_columns.NAMES)),
     graph_triple.c.previous_invalid_at,
     _subject.c.type.label("subject_type"),
     _object.c.type.label("object_type"),
@@ -192,11 +207,13 @@ async def upsert(
     draft: TripleDraft,
     subject_id: str,
     object_id: str | None,
+    origin: Origin,
     more: Mapping[str, Any],
 ) -> tuple[str, bool]:
     """Insert a triple, or confirm the open one that says the same; return its id and whether it is new.
 
-    The open one keeps the higher confidence, the earlier beginning, and its fact unless another is given.
+    The open one keeps the higher confidence, the earlier beginning, and its fact unless somebody who is as
+    trusted gives another. A caller who is more trusted, and repeats or gives its fact, vouches for it.
     """
     row = {
         "tenant": scope.tenant,
@@ -207,6 +224,7 @@ async def upsert(
         "object_id": object_id,
         "object_key": object_key(object_id, draft.literal),
         **draft.model_dump(include={"predicate", "literal", "fact", "confidence", "valid_at", "invalid_at"}),
+        **origin.columns(),
         **more,
     }
     new = insert(graph_triple).values(row)
@@ -214,15 +232,28 @@ async def upsert(
     earlier = func.least(columns.valid_at, proposed.valid_at)
     confirmed = {
         "confidence": func.greatest(columns.confidence, proposed.confidence),
-        "fact": func.coalesce(proposed.fact, columns.fact),
+        "fact": case(
+            (_rank(proposed) >= _rank(columns), func.coalesce(proposed.fact, columns.fact)),
+            else_=columns.fact,
+        ),
         "valid_at": case((columns.valid_at.is_(None), proposed.valid_at), else_=earlier),
         "is_derived": and_(columns.is_derived, proposed.is_derived),
     }
+    vouches = and_(
+        _rank(proposed) > _rank(columns),
+        ~proposed.is_derived,
+        or_(columns.fact.is_(None), proposed.fact.is_not(None)),
+    )
+    confirmed |= {name: case((vouches, proposed[name]), else_=columns[name]) for name in origin_columns.NAMES}
     target = [columns[name] for name in ("tenant", "subject_id", "predicate", "object_key")]
     target += [columns.agent_id, columns.user_id]
     statement = new.on_conflict_do_update(index_elements=target, index_where=IS_OPEN, set_=confirmed)
     written = (await tx.execute(statement.returning(columns.id))).scalar_one()
     return written, written == row["id"]
+
+
+def _rank(columns: Any) -> ColumnElement[int]:
+    return func.array_position(literal([trust.value for trust in Trust], ARRAY(Text)), columns.origin_trust)
 
 
 async def add_sources(

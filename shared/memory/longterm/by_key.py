@@ -41,8 +41,8 @@ async def put(
             stored_response = KeyedResponse(**request.stored)
             save.index_repeated(tx, [stored_response.memory["id"]])
             return stored_response
-        await source_check.require(tx, caller, draft)
-        write = await keyed.save_if(tx, scope, caller.key_id, draft, expected)
+        item = await source_check.require(tx, caller, draft)
+        write = await keyed.save_if(tx, scope, caller.key_id, item, expected)
         await tombstones.remove(tx, scope, [draft.content])
         await save.index(tx, [write.memory])
         response = KeyedResponse(write.memory.model_dump(mode="json"), write.is_new)

@@ -65,6 +65,11 @@ def _row(actor: str, action: str, memory: Memory, reason: str | None) -> dict[st
 def _fields(memory: Memory) -> dict[str, Any]:
     # Field by field, because pydantic's dump of some of the fields takes half the time of a batch of saves.
     fields: dict[str, Any] = {name: getattr(memory, name) for name in _RECORDED_FIELDS}
+    fields["origin"] = {
+        "channel": memory.origin.channel,
+        "trust": memory.origin.trust,
+        "key_id": memory.origin.key_id,
+    }
     return fields | {name: _to_json(getattr(memory, name)) for name in _RECORDED_TIMES}
 
 

@@ -45,6 +45,7 @@ _REPLACE = text(
         importance = r.importance, state = r.state, failure_reason = NULL, occurred_at = r.occurred_at,
         valid_from = r.valid_from, valid_until = r.valid_until, expires_at = r.expires_at,
         sources = r.sources, saved_without_source = r.saved_without_source,
+        origin_channel = r.origin_channel, origin_trust = r.origin_trust, origin_key = r.origin_key,
         derived_from = r.derived_from, superseded_by = '{{}}',
         decided_by = r.decided_by, verdict = r.verdict, judge_model = r.judge_model,
         fingerprint = r.fingerprint, search_terms = array_to_tsvector(r.search_terms),

@@ -13,7 +13,7 @@ from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra.transaction import Transaction
 from shared.memory.longterm import history, key_queries, new_rows
-from shared.memory.longterm.memory import DecidedBy, Memory, MemoryDraft, Name
+from shared.memory.longterm.memory import DecidedBy, Memory, MemoryDraft, Name, SavedDraft
 
 _MAX_ATTEMPTS = 5
 Row = dict[str, Any]
@@ -27,28 +27,29 @@ class KeyedWrite(NamedTuple):
 
 
 async def save_keyed(
-    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft]
+    tx: Transaction, scope: Scope, actor: str, items: Sequence[SavedDraft]
 ) -> list[KeyedWrite]:
     """Save drafts with keys and return the writes in their order; a later draft replaces an earlier one."""
     writes: dict[int, KeyedWrite] = {}
-    for positions in _rounds(drafts):
-        round_writes = await _save_distinct(tx, scope, actor, [drafts[i] for i in positions])
+    for positions in _rounds([item.draft for item in items]):
+        round_writes = await _save_distinct(tx, scope, actor, [items[i] for i in positions])
         writes |= zip(positions, round_writes, strict=True)
-    return [writes[position] for position in range(len(drafts))]
+    return [writes[position] for position in range(len(items))]
 
 
 async def save_if(
-    tx: Transaction, scope: Scope, actor: str, draft: MemoryDraft, expected: Expected | None
+    tx: Transaction, scope: Scope, actor: str, item: SavedDraft, expected: Expected | None
 ) -> KeyedWrite:
     """Save a draft under its key if what is stored there is expected.
 
     Raise errors.PreconditionFailed otherwise.
     """
     if expected is not None:
-        await key_queries.set_aside_expired(tx, scope, [_name(draft)])
-        stored = next(iter(await key_queries.lock(tx, scope, [_name(draft)])), None)
+        name = _name(item.draft)
+        await key_queries.set_aside_expired(tx, scope, [name])
+        stored = next(iter(await key_queries.lock(tx, scope, [name])), None)
         versions.check("the memory with this key", stored.version if stored else ABSENT, expected)
-    (write,) = await _save_distinct(tx, scope, actor, [draft])
+    (write,) = await _save_distinct(tx, scope, actor, [item])
     if expected is not None and ABSENT in expected and not write.is_new:
         # Somebody else's save came in between. It is undone with the transaction.
         raise errors.PreconditionFailed(f"memory '{write.memory.id}' has this key already")
@@ -79,10 +80,10 @@ def _rounds(drafts: Sequence[MemoryDraft]) -> list[list[int]]:
 
 
 async def _save_distinct(
-    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft]
+    tx: Transaction, scope: Scope, actor: str, items: Sequence[SavedDraft]
 ) -> list[KeyedWrite]:
     """Insert or replace. What another transaction deletes in between is tried again."""
-    rows = {_name(draft): _row(draft) for draft in drafts}
+    rows = {_name(item.draft): _row(item) for item in items}
     writes: dict[Name, KeyedWrite] = {}
     await key_queries.set_aside_expired(tx, scope, list(rows))
     for _ in range(_MAX_ATTEMPTS):
@@ -92,14 +93,18 @@ async def _save_distinct(
         writes |= {_name(memory): KeyedWrite(memory, is_new=False) for memory in replaced}
         await history.add(tx, actor, "created", created)
         if len(writes) == len(rows):
-            return [writes[_name(draft)] for draft in drafts]
+            return [writes[_name(item.draft)] for item in items]
     raise errors.Busy("others keep writing and deleting under this key")
 
 
-def _row(draft: MemoryDraft) -> Row:
-    sources = [draft.source.model_dump()] if draft.source else []
+def _row(item: SavedDraft) -> Row:
+    sources = [item.draft.source.model_dump()] if item.draft.source else []
     return new_rows.row_from_draft(
-        draft, sources=sources, saved_without_source=not sources, decided_by=DecidedBy.CALLER
+        item.draft,
+        item.origin,
+        sources=sources,
+        saved_without_source=not sources,
+        decided_by=DecidedBy.CALLER,
     )
 
 

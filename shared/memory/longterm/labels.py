@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from shared.foundation import validation
-from shared.foundation.categories import ANTI_PATTERN_TAG, ANTI_PATTERNS, PREFERENCES, is_below
+from shared.foundation.categories import (
+    ANTI_PATTERN_TAG,
+    ANTI_PATTERNS,
+    PREFERENCES,
+    is_anti_pattern,
+    is_below,
+)
 
 PERMISSION = "requires_user_permission"
 INFERRED = "inferred"
@@ -67,6 +73,16 @@ def given_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
 def limited_importance(proposed: float, evidence: float = 0.0) -> float:
     """Return the importance that a model may give to what it makes of something of importance `evidence`."""
     return min(proposed, max(MAX_GIVEN_IMPORTANCE, evidence))
+
+
+def leading_labels(category: str | None, tags: Iterable[str], importance: float) -> frozenset[str]:
+    """Return the names of the labels by which a memory leads agents: they need a caller, or trusted text."""
+    labels = {
+        "anti-pattern": is_anti_pattern(category, tuple(tags)),
+        "preference": is_below(PREFERENCES, category),
+        "importance": importance > MAX_GIVEN_IMPORTANCE,
+    }
+    return frozenset(name for name, has_label in labels.items() if has_label)
 
 
 def requires_permission(metadata: Mapping[str, str]) -> bool:

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
+from shared.foundation.origin import UNKNOWN, Origin, Trust
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import decay
@@ -79,6 +80,8 @@ class MemoryDraft(BaseModel):
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     expires_at: datetime | None = None
+    # The trust that the caller asks for, which is never more than the server gives.
+    trust: Trust | None = None
 
     @property
     def is_deduplicated(self) -> bool:
@@ -110,6 +113,13 @@ class MemoryDraft(BaseModel):
         if expires_at is not None:
             validation.check_future(expires_at, "expires_at")
         return times
+
+
+class SavedDraft(NamedTuple):
+    """A draft that is saved, and where the server says that it comes from."""
+
+    draft: MemoryDraft
+    origin: Origin
 
 
 def check_name(namespace: str, key: str | None) -> dict[str, str | None]:
@@ -173,6 +183,7 @@ class Memory(BaseModel):
     judge_model: str | None = None
     contested_with: list[str] = Field(default_factory=list)
     version: int
+    origin: Origin = UNKNOWN
     tenant: str = Field(exclude=True)
     content_version: int = Field(exclude=True)
     # Whether something that it was joined with was saved without a source.
@@ -183,6 +194,7 @@ class Memory(BaseModel):
         """Read a memory from a row of the table `memory`."""
         sources = [Source.model_validate(source) for source in row["sources"]]
         fields: dict[str, Any] = {**row, "sources": sources, "source": sources[0] if sources else None}
+        fields["origin"] = Origin.from_row(fields)
         return cls.model_validate(fields)
 
     @property

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.foundation.ids import new_record_id
+from shared.foundation.origin import Origin
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm import index_document
 from shared.memory.longterm.fingerprint import fingerprint, fingerprint_of
@@ -13,7 +14,7 @@ from shared.search.text import tsvector
 
 
 def row_from_draft(
-    draft: MemoryDraft, state: MemoryState = MemoryState.FINAL, **columns: Any
+    draft: MemoryDraft, origin: Origin, state: MemoryState = MemoryState.FINAL, **columns: Any
 ) -> dict[str, Any]:
     """Return the row of a new memory with the content of a draft. `columns` are set in addition."""
     row: dict[str, Any] = {
@@ -25,23 +26,33 @@ def row_from_draft(
         "occurred_at": draft.occurred_at,
         "namespace": draft.namespace,
         "key": draft.key,
+        **origin.columns(),
         **lifetime_columns(draft),
         **derived_columns(draft),
     }
     return _complete(new_record_id(), row | {"state": state} | columns)
 
 
-def row_from_learned_draft(draft: MemoryDraft, sources: Iterable[Source] = ()) -> dict[str, Any]:
+def row_from_learned_draft(
+    draft: MemoryDraft, origin: Origin, sources: Iterable[Source] = ()
+) -> dict[str, Any]:
     """Return the row of a memory that a dream pass learned from these sources."""
-    return row_from_draft(draft, sources=[source.model_dump() for source in sources])
+    return row_from_draft(draft, origin, sources=[source.model_dump() for source in sources])
 
 
 def row_with_columns(
-    memory_id: str, *, content: str, fingerprint: bytes, indexed_text: str, state: str, **columns: Any
+    memory_id: str,
+    origin: Origin,
+    *,
+    content: str,
+    fingerprint: bytes,
+    indexed_text: str,
+    state: str,
+    **columns: Any,
 ) -> dict[str, Any]:
     """Return the row of a new memory whose derived columns the caller has computed."""
     derived = {"fingerprint": fingerprint, "search_terms": tsvector.terms_of(indexed_text)}
-    return _complete(memory_id, columns | {"content": content, "state": state} | derived)
+    return _complete(memory_id, columns | {"content": content, "state": state} | origin.columns() | derived)
 
 
 def with_time(row: Mapping[str, Any], occurred_at: datetime | None) -> dict[str, Any]:

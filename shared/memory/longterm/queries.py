@@ -34,19 +34,22 @@ ROWS = """
         occurred_at timestamptz, namespace text, key text, valid_from timestamptz, valid_until timestamptz,
         expires_at timestamptz, sources jsonb, derived_from text[], reinforcement_count int,
         created_at timestamptz, last_seen_at timestamptz, fingerprint bytea, search_terms text[],
-        saved_without_source boolean, decided_by text, verdict text, judge_model text)
+        saved_without_source boolean, decided_by text, verdict text, judge_model text,
+        origin_channel text, origin_trust text, origin_key text)
 """
 """The rows of memories that `new_rows` built, as a table."""
 INSERT_ROWS = f"""
     INSERT INTO memory (tenant, id, agent_id, user_id, content, category, tags, metadata, importance,
                        state, occurred_at, namespace, key, valid_from, valid_until, expires_at, sources,
                        derived_from, reinforcement_count, created_at, last_seen_at, fingerprint,
-                       search_terms, saved_without_source, decided_by, verdict, judge_model)
+                       search_terms, saved_without_source, decided_by, verdict, judge_model,
+                       origin_channel, origin_trust, origin_key)
     SELECT :tenant, r.id, :agent_id, :user_id, r.content, r.category, r.tags, r.metadata, r.importance,
            r.state, r.occurred_at, r.namespace, r.key, r.valid_from, r.valid_until, r.expires_at, r.sources,
            r.derived_from, r.reinforcement_count, coalesce(r.created_at, now()),
            coalesce(r.last_seen_at, now()), r.fingerprint, array_to_tsvector(r.search_terms),
-           r.saved_without_source, r.decided_by, r.verdict, r.judge_model
+           r.saved_without_source, r.decided_by, r.verdict, r.judge_model,
+           r.origin_channel, r.origin_trust, r.origin_key
     FROM {ROWS}
     ORDER BY r.namespace, r.key, r.fingerprint
 """  # noqa: S608  (constants only)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import func
 
+from shared.foundation.origin import Origin
 from shared.infra.transaction import Transaction
 from shared.memory.longterm import index_document, labels, queries
 from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Memory, Source
@@ -17,8 +18,12 @@ from shared.search.text import tsvector
 
 
 class Addition(NamedTuple):
-    """What a memory gains when the same is saved once more. A time that is None is open."""
+    """What a memory gains when the same is saved once more. A time that is None is open.
 
+    `origin` is None where others say the same in other words: that vouches for no text.
+    """
+
+    origin: Origin | None
     tags: Sequence[str] = ()
     metadata: Mapping[str, str] = {}
     importance: float = 0.0
@@ -31,6 +36,7 @@ class Addition(NamedTuple):
     def from_row(cls, row: Mapping[str, Any]) -> "Addition":
         """Return what the row of a new memory adds to a live one that says the same."""
         return cls(
+            origin=Origin.from_row(row),
             tags=row["tags"],
             importance=row["importance"],
             valid_from=row["valid_from"],
@@ -44,7 +50,8 @@ async def widen(tx: Transaction, memory: Memory, addition: Addition) -> Memory:
     """Add what a locked memory lacks, as a new version; return it as it was if it lacks nothing.
 
     Tags and metadata are joined, and the higher importance counts. The memory is valid from the earlier time
-    on and expires at the later one, because both saves were acknowledged.
+    on and expires at the later one, because both saves were acknowledged. Its origin is that of the greater
+    trust: somebody who is trusted so far has said it, too.
     """
     fields: dict[str, Any] = {
         "tags": labels.join_tags(memory.tags, addition.tags),
@@ -54,6 +61,9 @@ async def widen(tx: Transaction, memory: Memory, addition: Addition) -> Memory:
         "expires_at": latest([memory.expires_at, addition.expires_at]),
     }
     values = {name: value for name, value in fields.items() if value != getattr(memory, name)}
+    origin = addition.origin
+    if origin is not None and origin.trust > memory.origin.trust:
+        values |= origin.columns()
     if not values:
         return memory
     terms = tsvector.terms_of(index_document.keywords(memory.model_copy(update=values)))

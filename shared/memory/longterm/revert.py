@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 
 from shared.foundation import errors
+from shared.foundation.origin import UNKNOWN, Trust
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.memory.longterm import history_queries, update
@@ -38,8 +39,10 @@ async def revert(
             if fields is None:
                 raise errors.NotFound(f"the history of memory '{memory_id}' has no version {version}")
             changes: dict[str, Any] = {name: fields.get(name) for name in _REVERTED_FIELDS}
+            # The caller brings the text back, but did not write it.
+            trust = Trust(fields["origin"]["trust"]) if "origin" in fields else UNKNOWN.trust
             after = await update.apply_changes(
-                tx, caller, before, changes, "reverted", reason or f"to version {version}"
+                tx, caller, before, changes, "reverted", reason or f"to version {version}", trust
             )
             if on_change is not None:
                 await on_change(tx, before, after)

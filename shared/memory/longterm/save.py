@@ -10,11 +10,10 @@ from shared.foundation import batch_results, errors, stages
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import MemoryState, RecordKind
 from shared.infra.postgres_failures import repeated_after_deadlock
-from shared.infra.transaction import Transaction
 from shared.jobs import dream_schedule
 from shared.jobs import queries as job_queries
 from shared.memory.longterm import index_document, source_check
-from shared.memory.longterm.memory import Memory, MemoryDraft
+from shared.memory.longterm.memory import Memory, MemoryDraft, SavedDraft
 from shared.memory.longterm.save_scope import save_scope
 from shared.platform.idempotency.idempotent import IdempotencyKey, idempotent
 from shared.platform.resources import Resources
@@ -47,8 +46,8 @@ async def save_all(
 ) -> list[JsonObject]:
     """Save validated drafts in one transaction; return a memory as JSON for each, in order.
 
-    A draft whose source the caller may not name is left out, and its result is what `problem_of` makes of the
-    error; without it, the error is raised.
+    A draft whose source the caller may not name, or that asks for more trust than it has, is left out. Its
+    result is what `problem_of` makes of the error; without it, the error is raised.
 
     Drafts of the same content become one memory, and those of one key replace one another. `rejected` holds
     results that are settled already, by their position in the response. If a request with this `key` was done
@@ -92,13 +91,15 @@ async def _commit(
         if stored is not None:
             index_repeated(tx, [result["id"] for result in stored if "id" in result])
             return stored
-        problems = await _source_problems(tx, caller, items, problem_of)
+        checked = await source_check.check(tx, caller, [draft for _, draft in items])
+        problems = _problems(checked, problem_of)
         items = [item for position, item in enumerate(items) if position not in problems]
+        saved_drafts = [draft for draft in checked if isinstance(draft, SavedDraft)]
         can_enrich = resources.language_model is not None
         saved: dict[int, Memory] = {}
         changed_memories: list[Memory] = []
         for scope, positions in _group_by_scope(items).items():
-            drafts = [items[position][1] for position in positions]
+            drafts = [saved_drafts[position] for position in positions]
             saved_scope = await save_scope(tx, scope, caller.key_id, drafts, can_enrich=can_enrich)
             saved |= {positions[i]: memory for i, memory in saved_scope.by_position.items()}
             changed_memories += saved_scope.changed.values()
@@ -114,11 +115,11 @@ async def _commit(
         return response
 
 
-async def _source_problems(
-    tx: Transaction, caller: Caller, items: Sequence[SaveItem], problem_of: ProblemOf | None
+def _problems(
+    checked: Sequence[SavedDraft | errors.Invalid], problem_of: ProblemOf | None
 ) -> dict[int, JsonObject]:
-    """Return the results of items whose sources the caller may not name, by the positions of the items."""
-    faults = await source_check.find_faults(tx, caller, [draft for _, draft in items])
+    """Return the results of items that are refused, by their positions."""
+    faults = {position: error for position, error in enumerate(checked) if isinstance(error, errors.Invalid)}
     if problem_of is None:
         for fault in faults.values():
             raise fault

@@ -7,6 +7,7 @@ their own.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from shared.foundation.scope import Scope
@@ -24,7 +25,7 @@ from shared.memory.longterm import (
     tombstones,
 )
 from shared.memory.longterm.fingerprint import fingerprint_of
-from shared.memory.longterm.memory import DecidedBy, Memory, MemoryDraft
+from shared.memory.longterm.memory import DecidedBy, Memory, SavedDraft
 from shared.memory.longterm.reinforce import Addition
 from shared.memory.longterm.successor_queries import SavedBefore
 
@@ -57,33 +58,33 @@ class _Group(NamedTuple):
 
 
 async def save_scope(
-    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], *, can_enrich: bool
+    tx: Transaction, scope: Scope, actor: str, items: Sequence[SavedDraft], *, can_enrich: bool
 ) -> SavedScope:
     """Save drafts of one scope."""
     saved = SavedScope()
-    groups = _group_by_fingerprint(drafts, can_enrich=can_enrich)
+    groups = _group_by_fingerprint(items, can_enrich=can_enrich)
     await _continue_archived(tx, scope, actor, groups, saved, can_enrich=can_enrich)
     remaining = {key: group for key, group in groups.items() if group.positions[0] not in saved.by_position}
     closed = [
-        _Group([position], _merged_row([draft], can_enrich=can_enrich))
-        for position, draft in enumerate(drafts)
-        if draft.key is None and not draft.is_deduplicated
+        _Group([position], _merged_row([item], can_enrich=can_enrich))
+        for position, item in enumerate(items)
+        if item.draft.key is None and not item.draft.is_deduplicated
     ]
     if remaining or closed:
         await _upsert(tx, scope, actor, remaining, closed, saved)
-    await _save_keyed(tx, scope, actor, drafts, saved)
+    await _save_keyed(tx, scope, actor, items, saved)
     # Afterwards: a deletion that this save has waited for may have left a tombstone just now.
-    await tombstones.remove(tx, scope, [draft.content for draft in drafts])
+    await tombstones.remove(tx, scope, [item.draft.content for item in items])
     return saved
 
 
-def _group_by_fingerprint(drafts: Sequence[MemoryDraft], *, can_enrich: bool) -> dict[bytes, _Group]:
+def _group_by_fingerprint(items: Sequence[SavedDraft], *, can_enrich: bool) -> dict[bytes, _Group]:
     positions: dict[bytes, list[int]] = {}
-    for position, draft in enumerate(drafts):
-        if draft.is_deduplicated:
-            positions.setdefault(fingerprint_of(draft), []).append(position)
+    for position, item in enumerate(items):
+        if item.draft.is_deduplicated:
+            positions.setdefault(fingerprint_of(item.draft), []).append(position)
     return {
-        fingerprint_: _Group(group, _merged_row([drafts[i] for i in group], can_enrich=can_enrich))
+        fingerprint_: _Group(group, _merged_row([items[i] for i in group], can_enrich=can_enrich))
         for fingerprint_, group in positions.items()
     }
 
@@ -151,21 +152,23 @@ async def _upsert(
 
 
 async def _save_keyed(
-    tx: Transaction, scope: Scope, actor: str, drafts: Sequence[MemoryDraft], saved: SavedScope
+    tx: Transaction, scope: Scope, actor: str, items: Sequence[SavedDraft], saved: SavedScope
 ) -> None:
-    positions = [position for position, draft in enumerate(drafts) if draft.key is not None]
-    writes = await keyed.save_keyed(tx, scope, actor, [drafts[position] for position in positions])
+    positions = [position for position, item in enumerate(items) if item.draft.key is not None]
+    writes = await keyed.save_keyed(tx, scope, actor, [items[position] for position in positions])
     for position, write in zip(positions, writes, strict=True):
         saved.add([position], write.memory, None)
 
 
-def _merged_row(drafts: Sequence[MemoryDraft], *, can_enrich: bool) -> Row:
-    """Return the row of one memory for drafts of the same content."""
+def _merged_row(items: Sequence[SavedDraft], *, can_enrich: bool) -> Row:
+    """Return the row of one memory for drafts of the same content: the most trusted one says it, too."""
+    drafts = [item.draft for item in items]
     is_pending = can_enrich and any(draft.enrich for draft in drafts)
     sources = [draft.source.model_dump() for draft in drafts if draft.source]
     tags = tuple(labels.join_tags((), [tag for draft in drafts for tag in draft.tags]))
     return new_rows.row_from_draft(
         drafts[0].model_copy(update={"tags": tags}),
+        max((item.origin for item in items), key=attrgetter("trust")),
         MemoryState.PENDING if is_pending else MemoryState.FINAL,
         importance=max(draft.importance for draft in drafts),
         valid_from=reinforce.earliest([draft.valid_from for draft in drafts]),

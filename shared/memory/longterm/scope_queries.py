@@ -179,7 +179,7 @@ async def replace_memory(tx: Transaction, memory: Memory) -> None:
 
 
 def _columns(memory: Memory) -> dict[str, Any]:
-    fields = memory.model_dump(exclude={"source", "effective_importance"})
+    fields = memory.model_dump(exclude={"source", "effective_importance", "origin"})
     # These fields are left out of a dump, because callers don't see them.
     hidden = {
         "tenant": memory.tenant,
@@ -189,4 +189,4 @@ def _columns(memory: Memory) -> dict[str, Any]:
     texts = {"state": memory.state.value, "archived_by": memory.archived_by and memory.archived_by.value}
     decision = {"decided_by": memory.decided_by and memory.decided_by.value}
     decision["verdict"] = memory.verdict and memory.verdict.value
-    return fields | hidden | texts | decision | new_rows.derived_columns(memory)
+    return fields | hidden | texts | decision | memory.origin.columns() | new_rows.derived_columns(memory)

@@ -3,7 +3,7 @@
 A key with a binding names only sessions and turns that it may read. Of another session it learns nothing,
 not even whether there is one. An unbound key, which acts for the whole tenant, may also name sessions that
 are kept elsewhere, and say who spoke where a stored turn doesn't. What a source says of a stored turn must
-be so.
+be so. What comes from a turn is trusted at most as far as the turn.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,10 +14,11 @@ from shared.conversation.turns import log_queries
 from shared.conversation.turns.log_queries import Voice
 from shared.conversation.turns.turn_range import TurnKey
 from shared.foundation import errors
+from shared.foundation.origin import Trust, trust_of_role
 from shared.foundation.roles import Role, names_system
 from shared.foundation.scope import Caller
 from shared.infra.transaction import Transaction
-from shared.memory.longterm.memory import MemoryDraft, Source
+from shared.memory.longterm.memory import MemoryDraft, SavedDraft, Source
 from shared.platform.auth import rights
 
 
@@ -60,6 +61,15 @@ class NamedSources:
             return errors.Invalid(f"{field}.seq", "is no turn of this session") if self._is_bound else None
         return self._fault_of_turn(source, voice, field)
 
+    def trust_of(self, source: Source) -> Trust | None:
+        """Return how far what a source says is trusted at most; None if it names no turn and no role."""
+        voice = None if source.seq is None else self.voices.get((source.session_id, source.seq))
+        if voice is not None:
+            return voice.trust
+        if source.role is None or source.role not in set(Role):
+            return None
+        return trust_of_role(Role(source.role), self.caller.trust)
+
     @property
     def _is_bound(self) -> bool:
         return not rights.is_unbound(self.caller)
@@ -92,17 +102,31 @@ def _names_voice_alone(source: Source) -> bool:
     return source.seq is None and (source.role is not None or source.speaker is not None)
 
 
-async def find_faults(
+async def check(
     tx: Transaction, caller: Caller, drafts: Sequence[MemoryDraft]
-) -> dict[int, errors.Invalid]:
-    """Return what is wrong with the sources of drafts, by the positions of the drafts."""
-    sources = {position: draft.source for position, draft in enumerate(drafts) if draft.source is not None}
-    named = await NamedSources.read(tx, caller, sources.values())
-    faults = {position: named.fault(source) for position, source in sources.items()}
-    return {position: fault for position, fault in faults.items() if fault is not None}
+) -> list[SavedDraft | errors.Invalid]:
+    """Return each draft with its origin, or what is wrong with its source or the trust that it asks for."""
+    sources = [draft.source for draft in drafts if draft.source is not None]
+    named = await NamedSources.read(tx, caller, sources)
+    return [_check_draft(named, draft) for draft in drafts]
 
 
-async def require(tx: Transaction, caller: Caller, draft: MemoryDraft) -> None:
-    """Raise errors.Invalid, naming the field, if something is wrong with the source of a draft."""
-    for fault in (await find_faults(tx, caller, [draft])).values():
-        raise fault
+def _check_draft(named: NamedSources, draft: MemoryDraft) -> SavedDraft | errors.Invalid:
+    origin = named.caller.origin
+    if draft.source is not None:
+        fault = named.fault(draft.source)
+        if fault is not None:
+            return fault
+        origin = origin.limited(named.trust_of(draft.source))
+    try:
+        return SavedDraft(draft, origin.lowered(draft.trust))
+    except errors.Invalid as error:
+        return error
+
+
+async def require(tx: Transaction, caller: Caller, draft: MemoryDraft) -> SavedDraft:
+    """Return a draft with its origin. Raise errors.Invalid, naming the field, if something is wrong."""
+    [checked] = await check(tx, caller, [draft])
+    if isinstance(checked, errors.Invalid):
+        raise checked
+    return checked

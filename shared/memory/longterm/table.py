@@ -32,6 +32,7 @@ from shared.foundation.content import (
     names_items,
     no_content,
 )
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 _EMPTY = text("'{}'")
@@ -100,6 +101,7 @@ memory = Table(
     Column("fingerprint", LargeBinary, nullable=False, info=content()),
     # Terms of the same tokenizer as the index, for search without the index.
     Column("search_terms", TSVECTOR, nullable=False, info=content()),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     CheckConstraint("namespace = '' OR key IS NOT NULL", name="namespace"),
     CheckConstraint("valid_from <= valid_until", name="validity"),

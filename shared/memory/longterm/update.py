@@ -8,6 +8,7 @@ from sqlalchemy import func
 from sqlalchemy.exc import IntegrityError
 
 from shared.foundation import errors, versions
+from shared.foundation.origin import Trust
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.infra.transaction import Transaction
@@ -95,20 +96,27 @@ async def apply_changes(
     changes: Mapping[str, Any],
     action: str,
     reason: str | None,
+    max_trust: Trust | None = None,
 ) -> Memory:
     """Change fields of a locked memory, note the action, and return the memory.
+
+    A new text has the origin of its caller, and at most `max_trust`; `trust` among the changes lowers it.
 
     Raises errors.Conflict and IntegrityError as `update` does.
     """
     require_live(before)
-    columns = _changed_columns(before, changes)
-    if not columns:
+    fields = {name: value for name, value in changes.items() if name != "trust"}
+    columns = _changed_columns(before, fields)
+    # What is said now is said by this key.
+    origin = caller.origin.limited(max_trust) if "content" in columns else before.origin
+    origin = origin.lowered(changes.get("trust"))
+    if not columns and origin == before.origin:
         return before
     changed = before.model_copy(update=columns)
     if "superseded_by" in columns:
         await _require_known(tx, changed)
     await require_no_duplicate(tx, changed)
-    columns |= _derived_columns(changed, set(columns))
+    columns |= origin.columns() | _derived_columns(changed, set(columns))
     after = await queries.update_columns(tx, before.id, columns)
     if after.content != before.content:
         await tombstones.remove(tx, after.scope, [after.content])

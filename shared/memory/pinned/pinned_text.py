@@ -1,12 +1,13 @@
 """Pinned texts as they are stored and returned by the API."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
+from shared.foundation.origin import UNKNOWN, Origin
 
 MAX_CONTENT_LENGTH = 4000
 
@@ -24,12 +25,14 @@ class PinnedText(BaseModel):
     version: int
     created_at: datetime
     updated_at: datetime
+    origin: Origin = UNKNOWN
     tenant: str = Field(exclude=True)
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "PinnedText":
         """Read a text from a row of `pinned_text`."""
-        return cls.model_validate({**row})
+        fields: dict[str, Any] = {**row}
+        return cls.model_validate(fields | {"origin": Origin.from_row(fields)})
 
 
 class CoreText(NamedTuple):

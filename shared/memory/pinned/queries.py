@@ -10,6 +10,7 @@ import uuid_utils
 from sqlalchemy import ColumnElement, Text, and_, bindparam, delete, func, not_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import (
@@ -83,20 +84,21 @@ async def count_other_characters(tx: Transaction, scope: Scope, *names: str) -> 
     return int(common + max((row.length for row in rows if row.user_id is not None), default=0))
 
 
-async def insert_text(tx: Transaction, scope: Scope, name: str, content: str) -> PinnedText:
+async def insert_text(tx: Transaction, scope: Scope, name: str, content: str, origin: Origin) -> PinnedText:
     """Insert a text under a name that is free, under `lock_agent`."""
     values = prepared.scope_values(scope)
     columns = {"id": str(uuid_utils.uuid7()), "name": name, "content": content, "version": NEXT_VERSION}
-    statement = insert(pinned_text).values(values | columns).returning(pinned_text)
+    row = values | columns | origin.columns()
+    statement = insert(pinned_text).values(row).returning(pinned_text)
     return PinnedText.from_row((await tx.execute(statement)).mappings().one())
 
 
-async def replace(tx: Transaction, pinned: PinnedText, content: str) -> PinnedText:
-    """Replace the content of a text, under `lock_agent`. Its place in contexts stays."""
+async def replace(tx: Transaction, pinned: PinnedText, content: str, origin: Origin) -> PinnedText:
+    """Replace content and origin of a text, under `lock_agent`. Its place in contexts stays."""
     version = func.greatest(pinned_text.c.version + 1, NEXT_VERSION)
     is_text = (tenant_filter(pinned_text, pinned.tenant), pinned_text.c.id == pinned.id)
     statement = update(pinned_text).where(*is_text)
-    values = {"content": content, "version": version, "updated_at": func.now()}
+    values = {"content": content, "version": version, "updated_at": func.now()} | origin.columns()
     rows = await tx.execute(statement.values(values).returning(pinned_text))
     return PinnedText.from_row(rows.mappings().one())
 

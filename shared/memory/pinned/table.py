@@ -14,6 +14,7 @@ from sqlalchemy import (
 )
 
 from shared.foundation.content import Subject, content, names, no_content
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 pinned_text = Table(
@@ -29,6 +30,7 @@ pinned_text = Table(
     Column("version", BigInteger, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "user_id", "name", postgresql_nulls_not_distinct=True),
     CheckConstraint("char_length(content) <= 4000", name="content_length"),

@@ -5,6 +5,7 @@ that and then erases the copy, or the copy is made of the text as it is afterwar
 """
 
 from shared.foundation import errors, versions
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.foundation.versions import ABSENT, Expected
 from shared.infra.transaction import Transaction
@@ -15,9 +16,16 @@ from shared.platform.resources import Resources
 
 
 async def put(
-    resources: Resources, scope: Scope, name: str, content: str, expected: Expected | None = None
+    resources: Resources,
+    scope: Scope,
+    name: str,
+    content: str,
+    origin: Origin,
+    expected: Expected | None = None,
 ) -> PinnedText:
     """Pin a text under a name, or replace the one that stands there, and return it.
+
+    The same text stays as it is, unless somebody more trusted says it now.
 
     Raises errors.PreconditionFailed unless the version that stands there is `expected`, and
     errors.LimitReached if a context would show more than `context_max_pinned_chars` characters.
@@ -31,10 +39,10 @@ async def put(
         max_chars = resources.settings.context_max_pinned_chars
         await require_room(tx, scope, name, content, max_chars)
         if before is None:
-            return await queries.insert_text(tx, scope, name, content)
-        if before.content == content:
+            return await queries.insert_text(tx, scope, name, content, origin)
+        if before.content == content and before.origin.trust >= origin.trust:
             return before
-        after = await queries.replace(tx, before, content)
+        after = await queries.replace(tx, before, content, origin)
         await idempotency_queries.erase_responses(tx, [before.id])
     return after
 

@@ -11,6 +11,7 @@ from sqlalchemy import RowMapping
 
 from shared.conversation.scratchpad.near_identical import words_of
 from shared.foundation import errors, validation
+from shared.foundation.origin import UNKNOWN, Origin, Trust
 from shared.foundation.scope import Scope
 
 MAX_USER_QUERY = 4000
@@ -77,6 +78,8 @@ class PlaybookDraft(BaseModel):
     outcome: str
     user_query: str
     satisfied: bool | None = None
+    # The trust that the caller asks for, which is never more than the server gives.
+    trust: Trust | None = None
 
     def validated(self) -> "PlaybookDraft":
         """Return the draft as it will be stored; raise errors.Invalid that names the field and the rule."""
@@ -116,6 +119,7 @@ class Playbook(BaseModel):
     agent_id: str
     user_id: str | None
     created_at: datetime
+    origin: Origin = UNKNOWN
     # The turns of the flow in the session: the one in which the user asked, and the last one. What the user
     # says next decides about the playbook.
     first_seq: int | None = Field(default=None, exclude=True)
@@ -132,7 +136,8 @@ class Playbook(BaseModel):
     @classmethod
     def from_row(cls, row: RowMapping) -> "Playbook":
         """Build a playbook from a row of `playbook`."""
-        return cls.model_validate({**row})
+        fields: dict[str, Any] = {**row}
+        return cls.model_validate(fields | {"origin": Origin.from_row(fields)})
 
     @property
     def scope(self) -> Scope:

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from shared.conversation.turns import log_queries
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra.postgres import (
     exact_scope,
@@ -41,6 +42,7 @@ async def insert_playbook(
     scope: Scope,
     draft: PlaybookDraft,
     reason: Reason,
+    origin: Origin,
     *,
     session_id: str | None = None,
     turns: FlowTurns | None = None,
@@ -53,9 +55,9 @@ async def insert_playbook(
         **(turns._asdict() if turns is not None else {}),
         "words_digest": words_digest(draft.user_query),
         "reason": reason,
-        **draft.model_dump(exclude={"satisfied"}),
+        **draft.model_dump(exclude={"satisfied", "trust"}),
     }
-    return await PLAYBOOK.insert(tx, values)
+    return await PLAYBOOK.insert(tx, values, origin)
 
 
 async def get(tx: Transaction, playbook_id: str, *, lock: bool = False) -> Playbook | None:

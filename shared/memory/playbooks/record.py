@@ -10,6 +10,7 @@ from typing import Any
 from shared.conversation.sessions.open import get_session
 from shared.conversation.sessions.session import Session
 from shared.foundation import errors
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.transaction import Transaction
@@ -43,14 +44,16 @@ async def record(
     """Record a validated playbook and return it as JSON, with `promoted` and the reason.
 
     Raises errors.NotFound for a session that the caller may not see, errors.Forbidden for a scope that it may
-    not write, and errors.Invalid for a session of another scope than the one that is named.
+    not write, and errors.Invalid for a session of another scope than the one that is named, or for more trust
+    than the caller has.
     """
+    origin = caller.origin.lowered(draft.trust)
     async with resources.transaction(caller.tenant) as tx, idempotent(tx, key) as request:
         if request.stored is not None:
             tx.index_repeated(RecordKind.PLAYBOOK, [request.stored["id"]], PLAYBOOK.read_documents)
             return dict(request.stored)
         scope, session = await resolve(tx, resources, caller, place, Action.WRITE)
-        playbook = await _insert(tx, scope, session, draft)
+        playbook = await _insert(tx, scope, session, draft, origin)
         # Playbooks with this query may have been deleted before: a caller wants one again.
         await tombstones.remove(tx, scope, [query_tombstone(draft.user_query)])
         await index(tx, [playbook])
@@ -73,12 +76,15 @@ async def resolve(
     return rights.scope(caller, Area.MEMORIES, action, session.agent_id, session.user_id), session
 
 
-async def _insert(tx: Transaction, scope: Scope, session: Session | None, draft: PlaybookDraft) -> Playbook:
+async def _insert(
+    tx: Transaction, scope: Scope, session: Session | None, draft: PlaybookDraft, origin: Origin
+) -> Playbook:
     if session is None:
-        return await queries.insert_playbook(tx, scope, draft, _reported(draft) or Reason.REPORTED)
+        reason = _reported(draft) or Reason.REPORTED
+        return await queries.insert_playbook(tx, scope, draft, reason, origin)
     turns = await satisfaction.turns_of_flow(tx, session, draft.user_query)
     reason = _reported(draft) or await satisfaction.judge(tx, session.id, turns)
-    return await queries.insert_playbook(tx, scope, draft, reason, session_id=session.id, turns=turns)
+    return await queries.insert_playbook(tx, scope, draft, reason, origin, session_id=session.id, turns=turns)
 
 
 def _reported(draft: PlaybookDraft) -> Reason | None:

@@ -18,6 +18,7 @@ from shared.conversation.scratchpad.snippet import MAX_CONTENT
 from shared.conversation.sessions import queries as session_queries
 from shared.conversation.sessions.session import Session
 from shared.foundation import errors, validation
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.postgres import visible_scope
@@ -109,7 +110,12 @@ async def _note_best(resources: Resources, session: Session, found: FoundPlayboo
         if not is_there or playbook is None:
             return found
         written = await scratchpad_write.note(
-            tx, resources.settings, session, as_snippet(playbook), playbook.id
+            tx,
+            resources.settings,
+            session,
+            as_snippet(playbook),
+            Origin.derived([playbook.origin.trust]),
+            playbook.id,
         )
     degraded = [*found.degraded, *await cache.store(resources, session, written.snippets)]
     return replace(found, degraded=degraded, snippet_id=written.snippet.id)

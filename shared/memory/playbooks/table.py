@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from shared.foundation.content import Subject, content, names, names_collected, no_content
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 playbook = Table(
@@ -58,6 +59,7 @@ playbook = Table(
     ),
     # The time of the statement and not of the transaction: playbooks of one transaction keep their order.
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     CheckConstraint(
         "lower(outcome) IN ('completed', 'success', 'failure', 'uncertain', 'invalid')", name="outcome"

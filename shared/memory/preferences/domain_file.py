@@ -14,13 +14,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from shared.foundation import errors, json_values
 from shared.foundation.config import Settings
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Scope
 from shared.memory.preferences.preference import (
     Condition,
     Effect,
     Preference,
+    PreferenceBasis,
     PreferenceDraft,
-    PreferenceOrigin,
     check_key,
 )
 
@@ -56,7 +57,8 @@ class DomainPreference(BaseModel):
             condition=self.condition,
             effect=self.effect,
             related=list(self.related),
-            origin=PreferenceOrigin.DOMAIN,
+            basis=PreferenceBasis.DOMAIN,
+            origin=Origin(trust=Trust.OPERATOR),
             requires_user_permission=False,
             permission_granted_at=None,
             memory_id=None,

@@ -5,6 +5,7 @@ Whether it applies while its memory is archived or has ended needs no step: `que
 
 from collections.abc import Mapping, Sequence
 
+from shared.foundation.origin import Origin
 from shared.infra.transaction import Transaction
 from shared.memory.longterm import queries as memory_queries
 from shared.memory.longterm.memory import Archiver, Memory
@@ -20,6 +21,7 @@ async def rewrite(tx: Transaction, memory: Memory) -> list[Preference]:
 
     The user's permission was for what it said before.
     """
+    origin = Origin.derived([memory.origin.trust])
     rewritten: list[Preference] = []
     for preference in await queries.lock_learnt(tx, memory.id):
         draft = PreferenceDraft(
@@ -33,7 +35,7 @@ async def rewrite(tx: Transaction, memory: Memory) -> list[Preference]:
             "requires_user_permission": preference.requires_user_permission or must_ask,
             "permission_granted_at": None,
         }
-        rewritten.append(await PREFERENCE.replace(tx, preference.id, columns))
+        rewritten.append(await PREFERENCE.replace(tx, preference.id, columns, origin))
     return rewritten
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
+from shared.foundation.origin import UNKNOWN, Origin
 from shared.foundation.scope import Scope
 from shared.memory.longterm.fingerprint import normalize
 
@@ -21,8 +22,8 @@ MAX_RELATED = 64
 JsonObject = dict[str, Any]
 
 
-class PreferenceOrigin(StrEnum):
-    """Where a preference comes from."""
+class PreferenceBasis(StrEnum):
+    """On what basis a preference stands; the table calls it `origin`."""
 
     EXPLICIT = "explicit"  # a caller wrote it
     PROMOTION = "promotion"  # a snippet of a session's scratchpad was promoted
@@ -137,7 +138,8 @@ class Preference(BaseModel):
     related: list[str]
     agent_id: str
     user_id: str | None
-    origin: PreferenceOrigin
+    basis: PreferenceBasis
+    origin: Origin = UNKNOWN
     requires_user_permission: bool
     permission_granted_at: datetime | None
     memory_id: str | None
@@ -163,7 +165,8 @@ class Preference(BaseModel):
         """Read a preference from a row of `preference`."""
         condition = {name: row[name] for name in Condition.model_fields}
         effect = {name: row[name] for name in Effect.model_fields}
-        return cls.model_validate({**row, "condition": condition, "effect": effect})
+        fields: dict[str, Any] = {**row, "condition": condition, "effect": effect}
+        return cls.model_validate(fields | {"basis": row["origin"], "origin": Origin.from_row(fields)})
 
     @property
     def draft(self) -> PreferenceDraft:
@@ -173,7 +176,7 @@ class Preference(BaseModel):
     @property
     def is_learnt(self) -> bool:
         """Whether it is a learnt wish. It has no condition: its description is what it says, for search."""
-        is_from_conversations = self.origin in {PreferenceOrigin.PROMOTION, PreferenceOrigin.DREAM}
+        is_from_conversations = self.basis in {PreferenceBasis.PROMOTION, PreferenceBasis.DREAM}
         return is_from_conversations and self.condition.description == self.effect.value
 
     @property

@@ -14,6 +14,7 @@ from sqlalchemy import (
 )
 
 from shared.foundation.content import Subject
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import exact_scope, is_any_of, tenant_filter, visible_scope
@@ -93,10 +94,11 @@ async def list_by_keys(tx: Transaction, scope: Scope, keys: Sequence[str]) -> di
 
 
 async def insert_new(
-    tx: Transaction, scope: Scope, key: str, columns: Mapping[str, Any]
+    tx: Transaction, scope: Scope, key: str, columns: Mapping[str, Any], origin: Origin
 ) -> Preference | None:
     """Insert a preference under a key, and return it; None if the key is taken."""
-    return await PREFERENCE.insert_unless_taken(tx, {**prepared.scope_values(scope), "key": key, **columns})
+    row = {**prepared.scope_values(scope), "key": key, **columns}
+    return await PREFERENCE.insert_unless_taken(tx, row, origin)
 
 
 async def list_known_memories(tx: Transaction, memory_ids: Sequence[str]) -> set[str]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.foundation import json_values
-from shared.memory.preferences.preference import Effect, EffectPart, Preference, PreferenceOrigin, effect_json
+from shared.memory.preferences.preference import Effect, EffectPart, Preference, PreferenceBasis, effect_json
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # Why one goes before another, in the order in which they are compared.
@@ -106,7 +106,7 @@ def precedence(match: Match) -> tuple[Any, ...]:
     condition = preference.condition
     specificity = 2 * (condition.flow is not None) + (condition.description is not None)
     age = -((preference.updated_at or _LONG_AGO) - _LONG_AGO).total_seconds()
-    is_from_file = preference.origin is PreferenceOrigin.DOMAIN
+    is_from_file = preference.basis is PreferenceBasis.DOMAIN
     is_agents = preference.user_id is None
     return not match.is_met_whole, is_from_file, match.links, -specificity, is_agents, age, preference.key
 

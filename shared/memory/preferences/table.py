@@ -17,6 +17,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
 from shared.foundation.content import Subject, content, names, names_collected, no_content
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 preference = Table(
@@ -34,6 +35,7 @@ preference = Table(
     Column("value", JSONB(none_as_null=True), info=content()),
     Column("template", Text, info=content()),
     Column("related", ARRAY(Text), nullable=False, info=content()),
+    # On what basis it stands. Its `Origin` is in columns of its own, as that of every record.
     Column("origin", Text, nullable=False, info=no_content("one of a fixed list")),
     # The memory that it was learnt with. A caller's own rule has none.
     Column("memory_id", Text, info=names_collected(Subject.MEMORY)),
@@ -44,6 +46,7 @@ preference = Table(
     # The time of the statement and not of the transaction: the later one of two rules prevails.
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("search_terms", TSVECTOR, nullable=False, info=content()),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "user_id", "key", postgresql_nulls_not_distinct=True),
     CheckConstraint("flow IS NOT NULL OR description IS NOT NULL", name="condition"),

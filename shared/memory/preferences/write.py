@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.foundation import errors, versions
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
 from shared.foundation.versions import ABSENT, Expected
@@ -20,8 +21,8 @@ from shared.memory.preferences.preference import (
     Condition,
     Effect,
     Preference,
+    PreferenceBasis,
     PreferenceDraft,
-    PreferenceOrigin,
     check_key,
     tombstone_text,
 )
@@ -40,8 +41,9 @@ class LearntPreference:
     slot: str
     text: str
     memory_id: str
-    origin: PreferenceOrigin
+    basis: PreferenceBasis
     requires_user_permission: bool
+    origin: Origin
 
     @property
     def draft(self) -> PreferenceDraft:
@@ -58,19 +60,22 @@ async def put(
     draft: PreferenceDraft,
     expected: Expected | None = None,
     *,
+    trust: Trust | None = None,
     by_model: bool = False,
 ) -> Preference:
     """Store a rule under a key of exactly this scope, and return it.
 
     If it needs the user's permission, this is the permission if the key may give it (`permission.py`) and the
     rule is not written `by_model`. It may be one that was deleted before: a caller wants it again. Raises
-    errors.PreconditionFailed unless the version that stands there is `expected`.
+    errors.PreconditionFailed unless the version that stands there is `expected`, and errors.Invalid for more
+    `trust` than the caller has.
     """
     check_key(key)
+    origin = caller.origin.lowered(trust)
     checked = draft.validated()
     domain_file.check_effect(resources.settings, key, checked.effect)
     async with resources.transaction(scope.tenant) as tx:
-        preference = await _store(tx, caller, scope, key, checked, expected, by_model=by_model)
+        preference = await _store(tx, caller, scope, key, checked, expected, origin, by_model=by_model)
         await tombstones.remove(tx, scope, [tombstone_text(key, checked)])
         await index(tx, [preference])
     return preference
@@ -83,17 +88,18 @@ async def _store(
     key: str,
     draft: PreferenceDraft,
     expected: Expected | None,
+    origin: Origin,
     *,
     by_model: bool,
 ) -> Preference:
-    rule = {**draft.columns(), "origin": PreferenceOrigin.EXPLICIT, "memory_id": None}
+    rule = {**draft.columns(), "origin": PreferenceBasis.EXPLICIT, "memory_id": None}
     for _ in range(_MAX_ATTEMPTS):
         before = await queries.lock(tx, scope, key)
         versions.check(f"preference '{key}'", before.version if before else ABSENT, expected)
         columns = rule | permission.columns(caller, scope, key, draft, before, by_model=by_model)
         if before is not None:
-            return await PREFERENCE.replace(tx, before.id, columns)
-        if (created := await queries.insert_new(tx, scope, key, columns)) is not None:
+            return await PREFERENCE.replace(tx, before.id, columns, origin)
+        if (created := await queries.insert_new(tx, scope, key, columns, origin)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this key")
 
@@ -117,7 +123,7 @@ async def add_learnt(
         await tombstones.remove(tx, scope, list(texts.values()))
     deleted = await tombstones.find_deleted(tx, scope, list(texts.values())) if texts else set()
     added = [
-        await queries.insert_new(tx, scope, item.key, _learnt_columns(item))
+        await queries.insert_new(tx, scope, item.key, _learnt_columns(item), item.origin)
         for item in new
         if texts[item.key] not in deleted
     ]
@@ -131,7 +137,7 @@ def _learnt_columns(learnt: LearntPreference) -> dict[str, Any]:
     is_sensitive = permission.is_about_sensitive(learnt.key, draft.condition, draft.effect)
     return {
         **draft.columns(),
-        "origin": learnt.origin,
+        "origin": learnt.basis,
         "memory_id": learnt.memory_id,
         "requires_user_permission": learnt.requires_user_permission or is_sensitive,
     }

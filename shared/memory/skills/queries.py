@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from shared.foundation.content import Subject
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.infra import prepared
 from shared.infra.postgres import (
@@ -76,15 +77,17 @@ async def list_of_scope(tx: Transaction, scope: Scope) -> list[Skill]:
     return await SKILL.read(tx, exact_scope(skill_table, scope), order=(skill_table.c.name,))
 
 
-async def insert_new(tx: Transaction, scope: Scope, columns: Mapping[str, Any]) -> Skill | None:
+async def insert_new(
+    tx: Transaction, scope: Scope, columns: Mapping[str, Any], origin: Origin
+) -> Skill | None:
     """Insert a skill and its first version, and return it; None if the name is taken."""
-    inserted = await SKILL.insert_unless_taken(tx, {**prepared.scope_values(scope), **columns})
+    inserted = await SKILL.insert_unless_taken(tx, {**prepared.scope_values(scope), **columns}, origin)
     return None if inserted is None else await _with_version(tx, inserted)
 
 
-async def replace(tx: Transaction, skill: Skill, columns: Mapping[str, Any]) -> Skill:
+async def replace(tx: Transaction, skill: Skill, columns: Mapping[str, Any], origin: Origin) -> Skill:
     """Replace columns of a locked skill, and return it in its new version."""
-    return await _with_version(tx, await SKILL.replace(tx, skill.id, columns))
+    return await _with_version(tx, await SKILL.replace(tx, skill.id, columns, origin))
 
 
 async def set_times(
@@ -97,7 +100,8 @@ async def set_times(
 
 async def _with_version(tx: Transaction, skill: Skill) -> Skill:
     """Note the current version of a skill among its versions, and return the skill."""
-    fields = skill.model_dump(include={*_VERSIONED}) | {"front_matter": skill.front_matter.to_json()}
+    fields = skill.model_dump(include={*_VERSIONED} - {"origin"})
+    fields |= {"front_matter": skill.front_matter.to_json(), "origin": skill.written_by}
     values = fields | {"tenant": skill.tenant, "skill_id": skill.id, "version": skill.version}
     await tx.execute(insert(skill_version).values(values))
     return skill

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import RowMapping
 
 from shared.foundation import errors, validation
+from shared.foundation.origin import UNKNOWN, Origin
 from shared.foundation.scope import Scope
 
 MAX_NAME = 64
@@ -24,8 +25,8 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 JsonObject = dict[str, Any]
 
 
-class SkillOrigin(StrEnum):
-    """Where the current version of a skill comes from."""
+class SkillWriter(StrEnum):
+    """Who wrote the current version of a skill; the table calls it `origin`."""
 
     CALLER = "caller"
     IMPORT = "import"  # of a SKILL.md
@@ -120,7 +121,8 @@ class SkillInfo(BaseModel):
     files: list[SkillFile]
     agent_id: str
     user_id: str | None
-    origin: SkillOrigin
+    written_by: SkillWriter
+    origin: Origin = UNKNOWN
     version: int
     created_at: datetime
     updated_at: datetime | None
@@ -147,7 +149,15 @@ class Skill(SkillInfo):
     @classmethod
     def from_row(cls, row: RowMapping) -> "Skill":
         """Read a skill from a row of `skill`."""
-        return cls.model_validate({**row})
+        fields: dict[str, Any] = {**row}
+        return cls.model_validate(fields | {"written_by": row["origin"], "origin": Origin.from_row(fields)})
+
+    @classmethod
+    def from_json(cls, fields: JsonObject, tenant: str) -> "Skill":
+        """Read a skill from what `to_json` has returned, also when it called the writer `origin`."""
+        if "written_by" not in fields:
+            fields = {**fields, "written_by": fields["origin"], "origin": UNKNOWN}
+        return cls.model_validate(fields | {"id": "", "tenant": tenant})
 
     def to_json(self, *, with_content: bool = True) -> JsonObject:
         """Return the skill as the API does, with its content or without."""
@@ -165,13 +175,13 @@ class SkillVersion(BaseModel):
     see_also: list[str]
     front_matter: FrontMatter
     files: list[SkillFile]
-    origin: SkillOrigin
+    written_by: SkillWriter
     created_at: datetime
 
     @classmethod
     def from_row(cls, row: RowMapping) -> "SkillVersion":
         """Read a version from a row of `skill_version`."""
-        return cls.model_validate({**row})
+        return cls.model_validate({**row, "written_by": row["origin"]})
 
 
 class CatalogueEntry(NamedTuple):

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
 from shared.foundation.content import Subject, content, names, names_collected, no_content
+from shared.infra.origin_columns import origin_columns
 from shared.infra.postgres import BY_CHARACTERS, metadata
 
 skill = Table(
@@ -41,6 +42,7 @@ skill = Table(
     Column("front_matter", JSONB, nullable=False, server_default=text("'{}'"), info=content()),
     # [{path, sha256, size_bytes}], ordered by path.
     Column("files", JSONB, nullable=False, server_default=text("'[]'"), info=content()),
+    # Who wrote this version. Its `Origin` is in columns of its own, as that of every record.
     Column("origin", Text, nullable=False, info=no_content("one of a fixed list")),
     Column("version", BigInteger, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
@@ -49,6 +51,7 @@ skill = Table(
     # The version of which no model could write a summary: it is not asked again until a change.
     Column("unsummarised_version", BigInteger),
     Column("search_terms", TSVECTOR, nullable=False, info=content()),
+    *origin_columns(),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "user_id", "name", postgresql_nulls_not_distinct=True),
     CheckConstraint("origin IN ('caller', 'import', 'dream')", name="origin"),

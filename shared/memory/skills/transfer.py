@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 from shared.foundation import errors
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.memory.skills import file_queries, queries, read, skill_zip, write
-from shared.memory.skills.skill import Skill, SkillOrigin
+from shared.memory.skills.skill import Skill, SkillWriter
 from shared.platform.resources import Resources
 
 JsonObject = dict[str, Any]
@@ -23,7 +24,7 @@ async def export(resources: Resources, scope: Scope, name: str) -> bytes:
     return await asyncio.to_thread(skill_zip.pack, skill, contents)
 
 
-async def import_zip(resources: Resources, scope: Scope, raw: bytes) -> list[JsonObject]:
+async def import_zip(resources: Resources, scope: Scope, raw: bytes, importer: Origin) -> list[JsonObject]:
     """Store the skills of an archive in exactly this scope: all of them, or none.
 
     Return {name, version, created, warnings} of each. Raises errors.Invalid for an archive that breaks a
@@ -36,7 +37,15 @@ async def import_zip(resources: Resources, scope: Scope, raw: bytes) -> list[Jso
         for item in sorted(unpacked, key=lambda skill: skill.name):
             await file_queries.add(tx, scope, item.contents)
             stored.append(
-                await write.store(tx, resources.settings, scope, item.name, item.draft, SkillOrigin.IMPORT)
+                await write.store(
+                    tx,
+                    resources.settings,
+                    scope,
+                    item.name,
+                    item.draft,
+                    SkillWriter.IMPORT,
+                    importer.imported(importer),
+                )
             )
         await write.index(tx, resources.settings, stored)
     warnings = {item.name: item.warnings for item in unpacked}

@@ -5,6 +5,7 @@ from typing import Any
 
 from shared.foundation import errors, versions
 from shared.foundation.config import Settings
+from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.foundation.stages import SUMMARIZE_SKILL, Pipeline, RecordKind
 from shared.foundation.versions import ABSENT, Expected
@@ -18,7 +19,7 @@ from shared.memory.skills.skill import (
     FrontMatter,
     Skill,
     SkillDraft,
-    SkillOrigin,
+    SkillWriter,
     SummaryOrigin,
     beginning_of,
     check_name,
@@ -33,7 +34,12 @@ _MAX_ATTEMPTS = 5
 
 
 async def put(
-    resources: Resources, scope: Scope, name: str, draft: SkillDraft, expected: Expected | None = None
+    resources: Resources,
+    scope: Scope,
+    name: str,
+    draft: SkillDraft,
+    origin: Origin,
+    expected: Expected | None = None,
 ) -> Skill:
     """Store a skill under a name of exactly this scope, and return it.
 
@@ -44,7 +50,9 @@ async def put(
     checked = draft.validated()
     async with resources.transaction(scope.tenant) as tx:
         await queries.lock_scope(tx, scope)
-        skill = await store(tx, resources.settings, scope, name, checked, SkillOrigin.CALLER, expected)
+        skill = await store(
+            tx, resources.settings, scope, name, checked, SkillWriter.CALLER, origin, expected
+        )
         await index(tx, resources.settings, [skill])
     return skill
 
@@ -55,18 +63,19 @@ async def store(
     scope: Scope,
     name: str,
     draft: SkillDraft,
-    origin: SkillOrigin,
+    written_by: SkillWriter,
+    origin: Origin,
     expected: Expected | None = None,
 ) -> Skill:
     """Store a validated draft in a scope whose skills are locked, and return the skill. Raises as `put`."""
     for _ in range(_MAX_ATTEMPTS):
         before = await queries.lock(tx, scope, name)
         versions.check(f"skill '{name}'", before.version if before else ABSENT, expected)
-        columns = {"name": name, **_columns(draft, before, origin)}
+        columns = {"name": name, **_columns(draft, before, written_by)}
         if before is not None:
-            return await _replace(tx, settings, before, columns)
+            return await _replace(tx, settings, before, columns, origin)
         await _require_room(tx, settings, scope)
-        if (created := await queries.insert_new(tx, scope, columns)) is not None:
+        if (created := await queries.insert_new(tx, scope, columns, origin)) is not None:
             return created
     raise errors.Busy("others keep writing and deleting under this name")
 
@@ -75,11 +84,13 @@ async def give_summary(tx: Transaction, settings: Settings, skill: Skill, summar
     """Give a locked skill the summary that a model wrote, as a new version, and return the skill."""
     written = {"summary": check_summary(summary), "summary_origin": SummaryOrigin.MODEL}
     searched = {"name": skill.name, "front_matter": skill.front_matter.to_json()}
-    return await _replace(tx, settings, skill, searched | written)
+    return await _replace(tx, settings, skill, searched | written, skill.origin)
 
 
-async def _replace(tx: Transaction, settings: Settings, before: Skill, columns: Mapping[str, Any]) -> Skill:
-    skill = await queries.replace(tx, before, columns)
+async def _replace(
+    tx: Transaction, settings: Settings, before: Skill, columns: Mapping[str, Any], origin: Origin
+) -> Skill:
+    skill = await queries.replace(tx, before, columns, origin)
     # Stored contexts repeat the text that was replaced.
     await idempotency_queries.erase_responses(tx, [skill.id])
     if await queries.prune_versions(tx, skill, settings.skill_max_versions):
@@ -94,7 +105,7 @@ async def _require_room(tx: Transaction, settings: Settings, scope: Scope) -> No
         )
 
 
-def _columns(draft: SkillDraft, before: Skill | None, origin: SkillOrigin) -> dict[str, Any]:
+def _columns(draft: SkillDraft, before: Skill | None, written_by: SkillWriter) -> dict[str, Any]:
     """Return the columns of a draft, completed by those of the skill that it replaces."""
     front_matter = draft.front_matter or _kept_front_matter(draft, before)
     kept_files = list(before.files) if before else []
@@ -108,7 +119,7 @@ def _columns(draft: SkillDraft, before: Skill | None, origin: SkillOrigin) -> di
         "see_also": kept_see_also if draft.see_also is None else list(draft.see_also),
         "front_matter": front_matter.to_json(),
         "files": [file.model_dump() for file in sorted(files, key=lambda file: file.path)],
-        "origin": origin,
+        "origin": written_by,
     }
 
 

@@ -1,8 +1,8 @@
 """The stored form of a working-memory entry in Redis, and how a row of the scripts becomes an entry.
 
 An entry is its value and one text of three lines: its version, which is the time when it was stored in
-microseconds, the key as first written, and its details (category, tags, whether it is large) as JSON. The
-scripts read and write the first two lines, so that Redis sets the time and an overwritten key keeps its
+microseconds, the key as first written, and its details (category, tags, origin, whether it is large) as JSON.
+The scripts read and write the first two lines, so that Redis sets the time and an overwritten key keeps its
 spelling. They never parse the JSON, because Lua's cjson cannot tell an empty list from an empty object.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from shared.foundation import validation
+from shared.foundation.origin import Origin
 from shared.memory.working.working_entry import WorkingEntry, WorkingEntryInfo
 
 Row = Sequence[str]
@@ -20,11 +21,13 @@ Row = Sequence[str]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def pack(category: str | None, tags: Iterable[str], *, large: bool) -> str:
+def pack(category: str | None, tags: Iterable[str], origin: Origin, *, large: bool) -> str:
     """Return an entry's details as JSON. Raises errors.Invalid if category or tags break a rule."""
     details = {
         "category": None if category is None else validation.check_category(category),
         "tags": validation.check_tags(tags),
+        # Appending lowers the trust that stands here (`scripts.APPEND`).
+        "origin": {"channel": origin.channel, "trust": origin.trust, "key_id": origin.key_id},
         "large": large,  # the last, because appending changes it
     }
     return orjson.dumps(details).decode()

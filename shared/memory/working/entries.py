@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from shared.foundation.origin import Trust
 from shared.foundation.scope import Caller
 from shared.foundation.versions import Expected
 from shared.infra import redis as redis_client
@@ -36,7 +37,7 @@ async def get(resources: Resources, caller: Caller, path: str, *, full: bool = F
     return entry
 
 
-async def put(
+async def put(  # noqa: PLR0913
     resources: Resources,
     caller: Caller,
     path: str,
@@ -46,16 +47,18 @@ async def put(
     category: str | None = None,
     tags: Iterable[str] = (),
     expected: Expected | None = None,
+    trust: Trust | None = None,
 ) -> WorkingEntry:
     """Write an entry and return it.
 
     Raises errors.NotFound in a namespace that the key may not see, errors.Forbidden in one that it may only
-    read, errors.Invalid for bad input, errors.PreconditionFailed for a stored version that is not expected,
-    and errors.LimitReached if the namespace is full.
+    read, errors.Invalid for bad input or more `trust` than the caller has, errors.PreconditionFailed for a
+    stored version that is not expected, and errors.LimitReached if the namespace is full.
     """
     check = access.check_writable(caller, path)
+    origin = caller.origin.lowered(trust)
     fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "category": category, "tags": tags}
-    return await write.put(resources, caller.tenant, path, value, check, expected=expected, **fields)
+    return await write.put(resources, caller.tenant, path, value, origin, check, expected=expected, **fields)
 
 
 async def append(
@@ -67,14 +70,16 @@ async def append(
     ttl_seconds: float | None = None,
     expected: Expected | None = None,
     key: IdempotencyKey | None = None,
+    trust: Trust | None = None,
 ) -> WorkingEntry:
     """Append a text to a live entry, once per idempotency key, and return the entry as it is then.
 
     Raises what `put` does but errors.LimitReached, and errors.NotFound also if there is no live entry.
     """
     check = access.check_writable(caller, path)
+    given = caller.origin.lowered(trust).trust
     fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "expected": expected, "key": key}
-    return await write.append(resources, caller.tenant, path, text, check, **fields)
+    return await write.append(resources, caller.tenant, path, text, given, check, **fields)
 
 
 async def delete(

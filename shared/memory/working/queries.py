@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.foundation import errors, versions
+from shared.foundation.origin import UNKNOWN, Origin, Trust
 from shared.foundation.versions import Expected
 from shared.infra.redis_versions import version_list
 from shared.memory.working import codec, keys, large_values, rules, scripts
@@ -35,6 +36,7 @@ async def put(
     category: str | None = None,
     tags: Iterable[str] = (),
     expected: Expected | None = None,
+    origin: Origin = UNKNOWN,
 ) -> WorkingEntry:
     """Write an entry under its full path and return it as `get` would.
 
@@ -44,7 +46,13 @@ async def put(
     entries as it may.
     """
     path, ttl_ms, details = rules.check_entry(
-        working_memory.settings, key, value, ttl_seconds=ttl_seconds, category=category, tags=tags
+        working_memory.settings,
+        key,
+        value,
+        ttl_seconds=ttl_seconds,
+        category=category,
+        tags=tags,
+        origin=origin,
     )
     version, expires_at, stored_key = await _write(working_memory, path, value, ttl_ms, details, expected)
     entry = codec.entry([str(ttl_ms), expires_at, f"{version}\n{stored_key}\n{details}", value])
@@ -88,8 +96,11 @@ async def append(
     ttl_seconds: float | None = None,
     expected: Expected | None = None,
     request_id: str = "",
+    trust: Trust = UNKNOWN.trust,
 ) -> WorkingEntry:
     """Append a text to the value of a live entry and return the entry with its whole value.
+
+    The whole is trusted as its least trusted part.
 
     The time to live goes on unless `ttl_seconds` starts it anew. A request with an id that was done before
     appends nothing and returns the entry as it is. Raises errors.NotFound without a live entry,
@@ -101,7 +112,7 @@ async def append(
     call = ScriptCall(
         scripts.APPEND,
         working_memory.keys_of(namespace),
-        (*arguments, version_list(expected), request_id),
+        (*arguments, version_list(expected), request_id, trust.value, *(rank.value for rank in Trust)),
     )
     registrations = [_registration(working_memory, namespace, ttl_ms)] if ttl_ms else []
     *_, reply = await working_memory.run([*registrations, call])

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from shared.foundation import errors, validation
 from shared.foundation.config import Settings
+from shared.foundation.origin import UNKNOWN, Origin
 from shared.memory.working import codec, keys
 
 MAX_TTL_SECONDS = 366 * 24 * 3600
@@ -19,6 +20,7 @@ def check_entry(
     ttl_seconds: float | None = None,
     category: str | None = None,
     tags: Iterable[str] = (),
+    origin: Origin = UNKNOWN,
 ) -> tuple[str, int, str]:
     """Return an entry's path, its milliseconds to live and its packed details.
 
@@ -31,7 +33,7 @@ def check_entry(
     is_large = len(value) > settings.working_chunk_threshold
     if ttl_seconds is None:
         ttl_seconds = settings.working_chunked_ttl if is_large else settings.working_ttl
-    return path, _to_ms(ttl_seconds), codec.pack(category, tags, large=is_large)
+    return path, _to_ms(ttl_seconds), codec.pack(category, tags, origin, large=is_large)
 
 
 def check_append(key: str, text: str, *, ttl_seconds: float | None) -> tuple[str, int | None]:

@@ -66,11 +66,11 @@ return {{1, version, digits(expires_at), key}}
 """
 
 # ARGV: normalised key, text, limit of a value in bytes, characters above which a value is large, time to live
-# in ms or '' to leave it, condition, id of the request or ''.
+# in ms or '' to leave it, condition, id of the request or '', trust of the text, and all trusts, rising.
 # Returns {1, ms left, expires_at, meta, value}, {0, stored version} if the condition is not met, TOO_LONG, or
 # nil if there is no live entry. A request that has appended before changes nothing.
 APPEND = f"""{_SERVER_TIME}{_NAMESPACE}
-local field, text, limit, threshold, ttl, condition, request = unpack(ARGV)
+local field, text, limit, threshold, ttl, condition, request, trust = unpack(ARGV)
 local expires_at = tonumber(redis.call('ZSCORE', expiry, field) or 0)
 local old, value = redis.call('HGET', meta, field), redis.call('HGET', values, field)
 if expires_at <= now or not old or not value then return false end
@@ -85,6 +85,14 @@ local _, continuation_bytes = string.gsub(value, '[\\128-\\191]', '')
 local key, details = string.match(old, '^[^\\n]*\\n([^\\n]*)\\n(.*)$')
 if #value - continuation_bytes > tonumber(threshold) then
   details = string.gsub(details, '"large":false}}$', '"large":true}}')  -- codec.pack writes it last
+end
+-- The whole is trusted as its least trusted part. Within a text of JSON, a quotation mark is escaped.
+for rank = 9, #ARGV do
+  if ARGV[rank] == trust then
+    details = string.gsub(details, '"trust":"%a+"', '"trust":"' .. trust .. '"')
+    break
+  end
+  if string.find(details, '"trust":"' .. ARGV[rank] .. '"', 1, true) then break end
 end
 local new = version_after(old) .. '\\n' .. key .. '\\n' .. details
 redis.call('HSET', values, field, value)

@@ -11,6 +11,8 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.foundation.origin import UNKNOWN, Origin
+
 
 class WorkingEntryInfo(BaseModel):
     """An entry without its value. `key` is the full path as it was first written."""
@@ -22,6 +24,8 @@ class WorkingEntryInfo(BaseModel):
     expires_at: datetime
     category: str | None = None
     tags: tuple[str, ...] = ()
+    # An entry that a process of an earlier version has written has none.
+    origin: Origin = UNKNOWN
     version: int
     remaining: float = Field(exclude=True)
     large: bool = Field(default=False, exclude=True)

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from shared.conversation.sessions import namespace_queries
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.stages import RecordKind
 from shared.foundation.versions import Expected
 from shared.infra import redis as redis_client
@@ -29,6 +30,7 @@ async def put(  # noqa: PLR0913
     tenant: str,
     path: str,
     value: str,
+    origin: Origin,
     check: Check | None = None,
     *,
     ttl_seconds: float | None = None,
@@ -54,24 +56,26 @@ async def put(  # noqa: PLR0913
             category=category,
             tags=tags,
             expected=expected,
+            origin=origin,
         )
     # The returned value of a large entry is its outline; the index needs the whole.
     await _index(resources, working_memory, entry.model_copy(update={"value": value}), jobs)
     return entry
 
 
-async def append(
+async def append(  # noqa: PLR0913
     resources: Resources,
     tenant: str,
     path: str,
     text: str,
+    trust: Trust,
     check: Check,
     *,
     ttl_seconds: float | None = None,
     expected: Expected | None = None,
     key: IdempotencyKey | None = None,
 ) -> WorkingEntry:
-    """Append a text to a live entry, once per idempotency key, and return the entry as it is then.
+    """Append a text of this trust to a live entry, once per idempotency key; return the entry as it is then.
 
     A repeated request returns the entry as it is by now. The stored response has no text of it, because
     what is in working memory does not reach Postgres. The key is kept beside the entry too, so that a
@@ -89,7 +93,9 @@ async def append(
             else:
                 await check(tx)
                 fields: dict[str, Any] = {"ttl_seconds": ttl_seconds, "expected": expected}
-                entry = await queries.append(working_memory, path, text, request_id=request_id, **fields)
+                entry = await queries.append(
+                    working_memory, path, text, request_id=request_id, trust=trust, **fields
+                )
                 record_id = index_document.record_id_of(path)
                 await request.store({"version": entry.version}, record_ids=[record_id])
     await _index(resources, working_memory, entry, jobs)

@@ -13,7 +13,7 @@ MAX_TEXT = 100_000
 _SHORT = 12
 
 
-class Origin(StrEnum):
+class DirectiveOrigin(StrEnum):
     """Where the text of a directive comes from."""
 
     TENANT = "tenant"
@@ -33,11 +33,11 @@ class Directive(BaseModel):
     name: str
     version: str
     text: str
-    origin: Origin
+    origin: DirectiveOrigin
     digest: str
 
     @classmethod
-    def create(cls, name: str, text: str, origin: Origin, version: str | None = None) -> "Directive":
+    def create(cls, name: str, text: str, origin: DirectiveOrigin, version: str | None = None) -> "Directive":
         """Create a directive with its digest. The digest's beginning is its version unless one is given."""
         digest = sha256_hex(text)
         return cls(name=name, version=version or digest[:_SHORT], text=text, origin=origin, digest=digest)
@@ -72,7 +72,7 @@ class DirectiveVersion(BaseModel):
 
     def as_directive(self) -> Directive:
         """Return this version as the directive that a run follows."""
-        return Directive.create(self.name, self.text, Origin.TENANT, str(self.version))
+        return Directive.create(self.name, self.text, DirectiveOrigin.TENANT, str(self.version))
 
 
 def sha256_hex(text: str) -> str:

@@ -6,7 +6,7 @@ import structlog
 
 from shared.foundation import errors
 from shared.foundation.config import Settings
-from shared.platform.directives.directive import MAX_TEXT, Directive, Origin
+from shared.platform.directives.directive import MAX_TEXT, Directive, DirectiveOrigin
 
 log = structlog.get_logger()
 _BUILT_IN = files(__package__)
@@ -31,9 +31,9 @@ def read_file(settings: Settings, tenant: str, name: str) -> Directive:
     check_name(name)
     text = _read_operator_file(settings, tenant, name)
     if text:
-        return Directive.create(name, text, Origin.FILE)
+        return Directive.create(name, text, DirectiveOrigin.FILE)
     built_in = _BUILT_IN.joinpath(f"{name}.md").read_text(encoding="utf-8")
-    return Directive.create(name, built_in.strip(), Origin.BUILT_IN)
+    return Directive.create(name, built_in.strip(), DirectiveOrigin.BUILT_IN)
 
 
 def _read_operator_file(settings: Settings, tenant: str, name: str) -> str:

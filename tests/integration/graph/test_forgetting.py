@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 import pytest
 
+from shared.foundation.origin import UNKNOWN
 from shared.foundation.scope import Scope
 from shared.memory.graph import entity_queries, save, triple_queries
 from shared.memory.graph.entity import EntityDraft
@@ -103,7 +104,7 @@ async def test_what_was_extracted_goes_with_its_last_source_and_what_a_caller_na
             await triple_queries.add_sources(tx, {"entity_id": entity.id}, sources)
             draft = TripleDraft(subject="Ada", predicate="said", literal=name)
             ends = await save.resolve_ends(tx, scope, draft, derived=True)
-            await save.write_triple(tx, scope, draft, ends, sources, derived=True)
+            await save.write_triple(tx, scope, draft, ends, sources, UNKNOWN, derived=True)
         ada = await entity_queries.lock_named(tx, scope, "Ada")
         assert ada is not None
         await entity_queries.adopt(tx, scope, [ada.id])

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from shared.foundation.origin import UNKNOWN
 from shared.foundation.scope import Scope
 from shared.memory.graph import save, triple_queries
 from shared.memory.graph.entity import EntityDraft
@@ -32,7 +33,7 @@ async def _draw(gateway: Gateway, *drafts: TripleDraft, sources: list[TripleSour
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         for draft in drafts:
             ends = await save.resolve_ends(tx, scope, draft, derived=True)
-            await save.write_triple(tx, scope, draft, ends, sources or [], derived=True)
+            await save.write_triple(tx, scope, draft, ends, sources or [], UNKNOWN, derived=True)
 
 
 async def _of_two_names(agent: Agent) -> None:

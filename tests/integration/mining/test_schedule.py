@@ -185,7 +185,7 @@ async def test_a_turn_that_is_stored_while_its_scope_is_looked_at_is_mined(serve
         async with resources.transaction(talker.tenant) as tx:
             session = await get_session(tx, settings, caller, session_id, lock=True)
             draft = TurnDraft(role=Role.USER, content="I moved to Odense.")
-            turns = await append.insert_turns(tx, resources, session, [draft])
+            turns = await append.insert_turns(tx, resources, session, [draft], [draft.origin(caller)])
             await append.notify_dreams(tx, settings, session, turns)
             looking = asyncio.create_task(due_mining.start_or_reschedule(resources, claimed))
             await wait_until_blocked(tx, looking)

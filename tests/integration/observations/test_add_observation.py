@@ -183,7 +183,7 @@ async def test_lt13_an_observation_that_is_written_during_an_erasure_is_erased_t
     async with postgres.for_tenant(gateway.tenant) as writer:
         locked_session = await get_session(writer, settings, caller, session, lock=True)
         draft = ObservationDraft(kind=ObservationKind.FACT, content=random_word())
-        await observation_queries.insert(writer, locked_session, draft)
+        await observation_queries.insert(writer, locked_session, draft, caller.origin)
         writer_pid = await writer.scalar(text("SELECT pg_backend_pid()"))
         erasing = asyncio.create_task(agent.request("DELETE", "/v1/users/ada"))
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import ColumnElement, func, update
 
+from shared.foundation.origin import UNKNOWN
 from shared.foundation.scope import Scope
 from shared.memory.longterm.table import memory
 from shared.memory.preferences import write
-from shared.memory.preferences.preference import PreferenceOrigin
+from shared.memory.preferences.preference import PreferenceBasis
 from shared.memory.preferences.write import LearntPreference
 from tests.agent import Agent, Json
 from tests.conftest import Gateway
@@ -212,7 +213,7 @@ async def test_a_learnt_one_that_was_deleted_comes_back_only_if_somebody_asks(
     await agent.request("DELETE", f"{URL}/{preference['key']}", params=scope)
     key = preference["key"]
     learnt = LearntPreference(
-        key, key, WISH, memory_id, PreferenceOrigin.PROMOTION, requires_user_permission=False
+        key, key, WISH, memory_id, PreferenceBasis.PROMOTION, requires_user_permission=False, origin=UNKNOWN
     )
     where = Scope(gateway.tenant, **scope)
     async with gateway.resources.transaction(gateway.tenant) as tx:

@@ -51,7 +51,7 @@ async def test_an_inferred_wish_applies_and_goes_with_the_undo_of_its_run(
     [saved] = (await agent.request("GET", "/v1/memories", params={"user_id": "ada"}))["results"]
     [preference] = await preferences(agent)
     assert preference["memory_id"] == saved["id"]
-    expected = {"key": "inferred/wish", "origin": "dream", "state": "active"}
+    expected = {"key": "inferred/wish", "basis": "dream", "state": "active"}
     assert preference.items() >= expected.items()
     answer = await resolve(agent, situation="She wants an answer, a short one.", user_id="ada")
     because = "the situation is about what it says"
@@ -79,7 +79,7 @@ async def test_a_wish_that_needs_permission_applies_when_the_users_key_grants_it
     assert await slots(agent, **question) == {}
     body = rule("wish", "ask first", description=MONEY, flow="wish")
     written = await put(agent, preference["key"], body, user_id="ada")
-    assert (written["state"], written["origin"]) == ("awaiting_permission", "explicit")
+    assert (written["state"], written["basis"]) == ("awaiting_permission", "explicit")
     assert await slots(agent, **question) == {}
     async with await dreaming.new_client(user_id="ada") as client:
         granted = await put(Agent(client, dreaming.tenant), preference["key"], body)
@@ -112,7 +112,7 @@ async def test_a_promoted_snippet_is_found_at_once_and_goes_with_what_is_deleted
     await promote(agent, session, ids=[snippet["id"]])
     memory_id = promotion["results"][0]["memory_id"]
     [preference] = (await agent.request("GET", URL, params=scope))["results"]
-    assert (preference["origin"], preference["memory_id"]) == ("promotion", memory_id)
+    assert (preference["basis"], preference["memory_id"]) == ("promotion", memory_id)
     assert preference["condition"] == {}  # a wish is no condition of itself
     assert list((await slots(agent, situation="travel first class", **scope)).values()) == [
         "Ada travels first class."

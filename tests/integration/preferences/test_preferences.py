@@ -25,9 +25,7 @@ async def test_a_rule_is_returned_as_it_was_sent_and_replaced_under_its_version(
     assert created["condition"] == body["condition"]
     assert created["effect"] == body["effect"]
     assert created["related"] == ["tone", "form/letters"]
-    assert (
-        created.items() >= {"key": "style/length", "state": "active", "origin": "explicit", **scope}.items()
-    )
+    assert created.items() >= {"key": "style/length", "state": "active", "basis": "explicit", **scope}.items()
     assert await agent.request("GET", f"{URL}/style/length", params=scope) == created
     await put(agent, "style/length", REPORT, status=412, if_none_match="*", **scope)
     replaced = await put(agent, "style/length", REPORT, if_match=f'"{created["version"]}"', **scope)

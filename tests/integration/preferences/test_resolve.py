@@ -176,7 +176,7 @@ async def test_the_persona_of_the_example_stands_until_a_user_chooses_another(
         assert await slots(agent, flow="travel", situation="a report for a reader", **scope) == {}
         persona = rule("persona", "executive", ("analysis-depth",), flow="report")
         await put(agent, "persona", persona | {"effect": {"slot": "persona", "value": "poet"}}, 422, **scope)
-        assert (await agent.request("GET", "/v1/preferences/persona", params=scope))["origin"] == "domain"
+        assert (await agent.request("GET", "/v1/preferences/persona", params=scope))["basis"] == "domain"
         await put(agent, "persona", persona, **scope)
         await put(agent, "analysis-depth", rule("depth", "brief", flow="analyze"), **scope)
         assert await slots(agent, flow="report", **scope) == {"persona": "executive", "depth": "brief"}
@@ -186,6 +186,6 @@ async def test_the_persona_of_the_example_stands_until_a_user_chooses_another(
             "horizon": "quarter",
         }
         stored = await agent.request("GET", "/v1/preferences/persona", params=scope)
-        assert (stored["origin"], stored["effect"]["value"]) == ("explicit", "executive")
+        assert (stored["basis"], stored["effect"]["value"]) == ("explicit", "executive")
         await agent.request("DELETE", "/v1/preferences/persona", params=scope)
         assert (await slots(agent, flow="report", **scope))["persona"] == "analyst"

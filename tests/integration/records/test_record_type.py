@@ -24,7 +24,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.schema import CreateTable
 
+from shared.foundation.origin import UNKNOWN
 from shared.foundation.stages import RecordKind
+from shared.infra.origin_columns import origin_columns
 from shared.infra.transaction import Transaction
 from shared.records.record_type import RecordType
 from shared.search.index.points import IndexDocument
@@ -43,6 +45,7 @@ contact = Table(
     Column("created_at", DateTime(timezone=True), server_default=func.clock_timestamp()),
     Column("updated_at", DateTime(timezone=True)),
     Column("search_terms", TSVECTOR),
+    *origin_columns(),
     UniqueConstraint("tenant", "name"),
     prefixes=["TEMPORARY"],
     postgresql_on_commit="DROP",
@@ -82,7 +85,7 @@ async def contacts(
     """A transaction in which there are contacts with these columns."""
     async with gateway.resources.postgres.for_tenant(gateway.tenant) as tx:
         await tx.execute(CreateTable(contact))
-        yield tx, [await CONTACT.insert(tx, row) for row in rows]
+        yield tx, [await CONTACT.insert(tx, row, UNKNOWN) for row in rows]
 
 
 ANNA, BELA = (
@@ -103,9 +106,9 @@ async def test_a_record_is_inserted_found_and_read(gateway: Gateway) -> None:
 
 async def test_a_taken_key_inserts_nothing(gateway: Gateway) -> None:
     async with contacts(gateway, ANNA) as (tx, [anna]):
-        assert await CONTACT.insert_unless_taken(tx, ANNA | {"note": "another"}) is None
+        assert await CONTACT.insert_unless_taken(tx, ANNA | {"note": "another"}, UNKNOWN) is None
         assert await CONTACT.read(tx) == [anna]
-        assert await CONTACT.insert_unless_taken(tx, BELA) is not None
+        assert await CONTACT.insert_unless_taken(tx, BELA, UNKNOWN) is not None
 
 
 async def test_pages_follow_each_other_in_both_orders(gateway: Gateway) -> None:
@@ -126,7 +129,7 @@ async def test_terms_match_what_was_written_last(gateway: Gateway) -> None:
         assert await CONTACT.read_matching(tx, tokenize_query("repairs oboe"), 9) == [bela, anna]
         assert await CONTACT.read_matching(tx, tokenize_query("oboe"), 9, contact.c.name == "Anna") == [anna]
         assert await CONTACT.read_matching(tx, [], 9) == []
-        moved = await CONTACT.replace(tx, anna.id, {"name": "Anna", "note": "sings"})
+        moved = await CONTACT.replace(tx, anna.id, {"name": "Anna", "note": "sings"}, UNKNOWN)
         assert await CONTACT.read_matching(tx, tokenize_query("oboe"), 9) == [bela]
         assert await CONTACT.read_matching(tx, tokenize_query("sings"), 9) == [moved]
 
@@ -135,7 +138,7 @@ async def test_a_replacement_has_a_higher_version_than_any_before(gateway: Gatew
     async with contacts(gateway, ANNA) as (tx, [anna]):
         ahead = 2 * anna.version
         await CONTACT.update(tx, anna.id, {"version": ahead})
-        replaced = await CONTACT.replace(tx, anna.id, ANNA | {"note": "sings"})
+        replaced = await CONTACT.replace(tx, anna.id, ANNA | {"note": "sings"}, UNKNOWN)
         assert (replaced.version, replaced.note) == (ahead + 1, "sings")
 
 
@@ -168,5 +171,5 @@ async def test_no_statement_reaches_the_rows_of_another_tenant(gateway: Gateway)
         assert await CONTACT.read_version_page(stranger, "", 9) == {}
         assert await CONTACT.count(stranger) == 0
         assert await CONTACT.update(stranger, anna.id, {"note": "taken"}) is None
-        assert (await CONTACT.insert(stranger, ANNA)).tenant == "another"
+        assert (await CONTACT.insert(stranger, ANNA, UNKNOWN)).tenant == "another"
         assert await CONTACT.read(tx) == [anna]

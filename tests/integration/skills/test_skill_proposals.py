@@ -71,7 +71,7 @@ async def test_what_is_asked_for_in_two_sessions_is_proposed_and_published_by_a_
     published = await decide(agent, proposal, "approve")
     assert published["state"] == "approved"
     skill = await get(agent, "refund-an-order")
-    assert (skill["content"], skill["origin"], skill["summary_origin"]) == (
+    assert (skill["content"], skill["written_by"], skill["summary_origin"]) == (
         "Ask why first.",
         "dream",
         "model",

@@ -48,6 +48,7 @@ FULL: dict[str, Any] = {
     "verdict": None,
     "judge_model": None,
     "contested_with": [],
+    "origin": {"channel": "import", "trust": "user"},
 }
 ARCHIVED = FULL | {
     "id": BOB,

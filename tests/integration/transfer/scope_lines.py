@@ -38,6 +38,7 @@ AGENT_FILE = {
     "updated_at": T2,
 }
 PINNED_TEXT = {
+    "origin_trust": "agent",
     "kind": "pinned_text",
     "name": "tone",
     "content": "Answer in verse. 詩で答える。",
@@ -45,6 +46,7 @@ PINNED_TEXT = {
     "updated_at": T2,
 }
 PREFERENCE = {
+    "origin_trust": "agent",
     "kind": "preference",
     "key": "style/length",
     "flow": "report",
@@ -60,6 +62,7 @@ PREFERENCE = {
     "updated_at": T2,
 }
 PLAYBOOK = {
+    "origin_trust": "agent",
     "kind": "playbook",
     "id": "01890000-0000-7000-8000-000000000005",
     "flow_dact": "book_flight",
@@ -78,6 +81,7 @@ SKILL_FILE = {
     "created_at": T1,
 }
 SKILL = {
+    "origin_trust": "agent",
     "kind": "skill",
     "name": "bake-bread",
     "summary": "How to bake bread. パン",
@@ -117,6 +121,7 @@ TURN = {
     "metadata": {"lang": "en"},
     "item": {"type": "message", "parts": [1, -0.5, None, {"x": []}]},
     "edited_at": T2,
+    "origin_trust": "user",
 }
 SESSION_SUMMARY = {
     "kind": "session_summary",
@@ -129,6 +134,7 @@ SESSION_SUMMARY = {
     "updated_at": T2,
 }
 OBSERVATION = {
+    "origin_trust": "agent",
     "kind": "observation",
     "id": "01890000-0000-7000-8000-000000000002",
     "session_id": SESSION,
@@ -148,6 +154,7 @@ SNIPPET = {
     "content": "Ada wants one monthly invoice.",
     "count": 4,
     "promoted_at": T2,
+    "origin_trust": "outside",
     "created_at": T1,
     "updated_at": T2,
 }
@@ -225,6 +232,7 @@ MEMORY = {
     "verdict": "supported",
     "judge_model": "judge-1",
     "contested_with": [],
+    "origin": {"channel": "import", "trust": "user"},
 }
 GRAPH_ENTITY = {
     "kind": "graph_entity",
@@ -242,6 +250,7 @@ GRAPH_ENTITY = {
     "reason": "not referenced",
 }
 GRAPH_TRIPLE = {
+    "origin_trust": "agent",
     "kind": "graph_triple",
     "id": "01890000-0000-7000-8000-0000000000e2",
     "subject": "Ada Lovelace",

@@ -163,7 +163,7 @@ async def test_a_summary_is_imported_only_behind_the_window_and_goes_when_one_of
 async def test_a_stored_context_is_erased_when_an_import_replaces_its_pinned_text(
     stack: TenantStack,
 ) -> None:
-    before = await write.put(stack.resources, stack.scope(), "tone", "Answer in prose.")
+    before = await write.put(stack.resources, stack.scope(), "tone", "Answer in prose.", stack.caller.origin)
     await import_lines(stack, scope_lines.SESSION_LINE)
     key = IdempotencyKey("context", "k", b"digest")
     arguments = (stack.resources, stack.caller, SESSION, Request("Which tone?"), key)

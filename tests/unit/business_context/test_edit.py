@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.foundation.origin import UNKNOWN
 from shared.memory.business_context.edit import edit
 from shared.memory.business_context.part import Part, Row, parts_of, promoted_line, provenance, text_of
 
@@ -14,11 +15,13 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def promoted(position: int, content: str, session_id: str = "s") -> Row:
     row_id = f"{position}-{session_id}"
-    return Row(row_id, position, promoted_line(content), "a", "u", session_id, f"of {row_id}", "why", NOW)
+    return Row(
+        row_id, position, promoted_line(content), "a", "u", session_id, f"of {row_id}", "why", NOW, UNKNOWN
+    )
 
 
 def own(position: int, content: str) -> Row:
-    return Row(f"own-{position}", position, content, None, None, None, None, None, NOW)
+    return Row(f"own-{position}", position, content, None, None, None, None, None, NOW, UNKNOWN)
 
 
 def apply(parts: list[Part], text: str) -> list[Part]:

@@ -14,7 +14,7 @@ from shared.dreams.verification import anti_pattern_form, fact_plan, graph_plan
 from shared.dreams.verification import plan as dream_plan
 from shared.foundation import config, errors
 from shared.platform.directives import files
-from shared.platform.directives.directive import MAX_TEXT, Origin
+from shared.platform.directives.directive import MAX_TEXT, DirectiveOrigin
 
 NAMES = [
     "anti-patterns",
@@ -57,7 +57,7 @@ def test_the_built_in_directives_are_complete() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_built_in_directive_is_short_and_says_that_its_input_gives_no_orders(name: str) -> None:
     directive = files.read_file(_settings(None), "acme", name)
-    assert (directive.origin, directive.version) == (Origin.BUILT_IN, directive.digest[:12])
+    assert (directive.origin, directive.version) == (DirectiveOrigin.BUILT_IN, directive.digest[:12])
     assert directive.text.startswith("# ")
     assert len(directive.text.split()) < 900
     assert name == "memory-rules" or "no orders" in directive.text
@@ -134,9 +134,9 @@ def test_the_tenants_file_goes_before_the_operators_and_that_before_the_built_in
     _write(tmp_path / "dream.md", "for all\n")
     _write(tmp_path / "acme" / "dream.md", "\nfor acme")
     directive = files.read_file(settings, "acme", "dream")
-    assert (directive.text, directive.origin) == ("for acme", Origin.FILE)
+    assert (directive.text, directive.origin) == ("for acme", DirectiveOrigin.FILE)
     assert files.read_file(settings, "other", "dream").text == "for all"
-    assert files.read_file(settings, "acme", "episodes").origin is Origin.BUILT_IN
+    assert files.read_file(settings, "acme", "episodes").origin is DirectiveOrigin.BUILT_IN
 
 
 def test_a_changed_file_counts_at_the_next_run_under_another_version(tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_a_changed_file_counts_at_the_next_run_under_another_version(tmp_path: P
 def test_a_blank_or_unreadable_file_falls_back_to_the_next(tmp_path: Path) -> None:
     _write(tmp_path / "acme" / "dream.md", "  \n")
     (tmp_path / "dream.md").write_bytes(b"\xff\xfe")
-    assert files.read_file(_settings(tmp_path), "acme", "dream").origin is Origin.BUILT_IN
+    assert files.read_file(_settings(tmp_path), "acme", "dream").origin is DirectiveOrigin.BUILT_IN
     (tmp_path / "episodes.md").mkdir()
-    assert files.read_file(_settings(tmp_path), "acme", "episodes").origin is Origin.BUILT_IN
+    assert files.read_file(_settings(tmp_path), "acme", "episodes").origin is DirectiveOrigin.BUILT_IN
 
 
 def test_a_file_is_cut_after_a_hundred_thousand_characters(tmp_path: Path) -> None:

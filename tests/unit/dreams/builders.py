@@ -5,6 +5,7 @@ from typing import Any
 
 from shared.dreams.verification.check import Snapshot
 from shared.dreams.verification.plan import Deletion, Plan, Replacement
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.memory import Memory
@@ -45,6 +46,7 @@ def memory(number: int, content: str = "User likes tea", **fields: Any) -> Memor
         "tenant": SCOPE.tenant,
         "version": 1,
         "content_version": 1,
+        "origin": Origin(trust=Trust.AGENT),
     }
     return Memory.model_validate(values | fields)
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.verification.merge import merge_fields
+from shared.dreams.verification.merge import gives_unearned_label, merge_fields
 from shared.foundation import validation
+from shared.foundation.origin import Origin, Trust
 from shared.memory.longterm.memory import MAX_REINFORCEMENT_COUNT, Source
 from tests.unit.dreams.builders import START, memory, memory_id, replacement
 
@@ -160,3 +161,31 @@ def test_of_sources_that_were_stated_and_inferred_the_newest_stated_ones_source_
     assert older_last.metadata == {"source": "mail"}
     assert fields(inferred, inferred).metadata == {"source": "inferred"}
     assert fields(inferred, {}).metadata == {}
+
+
+def test_a_merge_has_the_least_trust_of_its_sources() -> None:
+    trusts = [Trust.OPERATOR, Trust.USER, Trust.AGENT]
+    assert fields(*({"origin": Origin(trust=trust)} for trust in trusts)).trust is Trust.USER
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        {"importance": 0.71},
+        {"category": "user-preferences/tea"},
+        {"category": "anti-patterns/tea"},
+        {"tags": ["anti-pattern"]},
+    ],
+)
+def test_text_of_outside_gets_no_label_that_leads_agents(label: dict[str, Any]) -> None:
+    outside = {"origin": Origin(trust=Trust.OUTSIDE)}
+
+    def is_refused(*sources: dict[str, Any]) -> bool:
+        memories = [memory(number, **source) for number, source in enumerate(sources, 1)]
+        return gives_unearned_label(fields(*sources), memories)
+
+    label = label | {"reinforcement_count": 2}
+    assert is_refused(label, outside)
+    assert not is_refused(label, outside | label)
+    assert not is_refused(label, {"origin": Origin(trust=Trust.USER)})
+    assert not is_refused(outside, outside)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from shared.dreams.runs import repeated_texts
 from shared.dreams.runs.outcome import Closing, NewMemory, Outcome
+from shared.foundation.origin import UNKNOWN
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.fingerprint import fingerprint
 from shared.memory.longterm.memory import MemoryDraft
@@ -14,7 +15,7 @@ KNOWN = memory(1, "User likes tea", occurred_at=THEN)
 
 
 def creation(content: str = "user  likes TEA") -> NewMemory:
-    return NewMemory(new_rows.row_from_draft(MemoryDraft(content=content, occurred_at=NOW)))
+    return NewMemory(new_rows.row_from_draft(MemoryDraft(content=content, occurred_at=NOW), UNKNOWN))
 
 
 def times_after_joining(outcome: Outcome) -> list[datetime | None]:

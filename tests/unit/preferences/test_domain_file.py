@@ -7,7 +7,7 @@ import pytest
 from shared.foundation import config, errors
 from shared.foundation.scope import Scope
 from shared.memory.preferences import domain_file
-from shared.memory.preferences.preference import Effect, PreferenceOrigin
+from shared.memory.preferences.preference import Effect, PreferenceBasis
 
 RULE = "  depth: {condition: {flow: f}, effect: {slot: depth, value: 1}, values: [1, 2]}\n"
 
@@ -22,8 +22,8 @@ def test_the_example_is_valid_and_stands_for_any_scope(repository: Path) -> None
     settings = config.load(preferences_file=repository / "examples/preferences/analyst.yaml")
     found = domain_file.preferences(settings, Scope("t", "inn", "ada"))
     assert found.keys() == {"analysis-depth", "time-horizon", "persona"}
-    assert {(item.origin, item.version, item.agent_id) for item in found.values()} == {
-        (PreferenceOrigin.DOMAIN, 0, "inn")
+    assert {(item.basis, item.version, item.agent_id) for item in found.values()} == {
+        (PreferenceBasis.DOMAIN, 0, "inn")
     }
     assert domain_file.preferences(config.load(), Scope("t")) == {}
 

@@ -1,5 +1,6 @@
 """MM5, DR6: code decides which rules need the user's permission, and who gives it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +12,8 @@ from shared.memory.preferences.preference import (
     Condition,
     Effect,
     Preference,
+    PreferenceBasis,
     PreferenceDraft,
-    PreferenceOrigin,
 )
 
 ADA = Scope("t", "inn", "ada")
@@ -30,8 +31,8 @@ def draft(condition: dict[str, Any], effect: dict[str, Any]) -> PreferenceDraft:
     return PreferenceDraft(condition=Condition(**condition), effect=Effect(**effect))
 
 
-def caller(**bindings: str) -> Caller:
-    return Caller("key", "t", frozenset({"read", "write"}), **bindings)
+def caller(**bindings: Any) -> Caller:
+    return replace(Caller("key", "t", frozenset({"read", "write"})), **bindings)
 
 
 def stored(rule: PreferenceDraft, *, required: bool, granted: bool) -> Preference:
@@ -40,7 +41,7 @@ def stored(rule: PreferenceDraft, *, required: bool, granted: bool) -> Preferenc
         condition=rule.condition,
         effect=rule.effect,
         related=[],
-        origin=PreferenceOrigin.EXPLICIT,
+        basis=PreferenceBasis.EXPLICIT,
         requires_user_permission=required,
         permission_granted_at=GRANTED if granted else None,
     )

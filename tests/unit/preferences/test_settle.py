@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.memory.preferences.preference import Condition, Effect, Preference, PreferenceOrigin
+from shared.memory.preferences.preference import Condition, Effect, Preference, PreferenceBasis
 from shared.memory.preferences.settle import Match, settle
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
@@ -21,7 +21,7 @@ def match(
     links: int = 0,
     age_days: int = 0,
     user_id: str | None = "ada",
-    origin: PreferenceOrigin = PreferenceOrigin.EXPLICIT,
+    basis: PreferenceBasis = PreferenceBasis.EXPLICIT,
     is_met_whole: bool = True,
 ) -> Match:
     preference = Preference.model_construct(
@@ -30,8 +30,8 @@ def match(
         effect=Effect(slot=None if value is None else "depth", value=value, template=template),
         related=[],
         user_id=user_id,
-        origin=origin,
-        updated_at=None if origin is PreferenceOrigin.DOMAIN else NOW - timedelta(days=age_days),
+        basis=basis,
+        updated_at=None if basis is PreferenceBasis.DOMAIN else NOW - timedelta(days=age_days),
     )
     return Match(preference, f"why {key}", links, is_met_whole)
 
@@ -53,9 +53,9 @@ def applied(*matches: Match) -> dict[str, Any]:
         (match("a", 1, links=1, age_days=9), match("b", 2, links=2), "a nearer relation"),
         (match("a", 1, age_days=9), match("b", 2, user_id=None), "a user's own"),
         (match("b", 1), match("a", 2, age_days=1), "the later one"),
-        (match("a", 1, links=2), match("b", 2, origin=PreferenceOrigin.DOMAIN), "what is stored"),
+        (match("a", 1, links=2), match("b", 2, basis=PreferenceBasis.DOMAIN), "what is stored"),
         (
-            match("a", 1, links=2, user_id=None, origin=PreferenceOrigin.DOMAIN),
+            match("a", 1, links=2, user_id=None, basis=PreferenceBasis.DOMAIN),
             match("b", 2, condition=FLOW | SITUATION, is_met_whole=False),
             "was not asked about",
         ),

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.memory.skills.skill import FrontMatter, Skill, SkillOrigin, SummaryOrigin
+from shared.memory.skills.skill import FrontMatter, Skill, SkillWriter, SummaryOrigin
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ def skill(**fields: Any) -> Skill:
         "see_also": [],
         "front_matter": FrontMatter(),
         "files": [],
-        "origin": SkillOrigin.CALLER,
+        "written_by": SkillWriter.CALLER,
         "version": 1,
         "created_at": NOW,
         "updated_at": None,

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from services.gateway import tool_identity
 from services.gateway.tools.invocation import Identity, identify
 from shared.foundation import errors
+from shared.foundation.origin import Channel
 from shared.foundation.scope import Caller, Right
 from shared.platform.auth import rights
 from shared.platform.auth.rights import Action, Area, Owner
@@ -17,7 +18,7 @@ OF_USER = Caller("k", "t", ALL_RIGHTS, user_id="ada")
 
 
 def test_without_headers_the_key_acts_as_it_is_bound() -> None:
-    assert identify(OF_USER, {}) == Identity(OF_USER, None)
+    assert identify(OF_USER, {}) == Identity(OF_USER.via(Channel.TOOL), None)
 
 
 def test_headers_bind_a_key_further() -> None:
@@ -45,7 +46,7 @@ def test_another_agent_or_user_than_that_of_the_key_is_refused(
 
 
 def test_what_a_key_is_bound_to_may_be_named() -> None:
-    assert identify(OF_AGENT, {"loci-agent": b"inn"}).caller == OF_AGENT
+    assert identify(OF_AGENT, {"loci-agent": b"inn"}).caller == OF_AGENT.via(Channel.TOOL)
     assert identify(OF_AGENT, {"loci-user": b"ada"}).caller.bindings == {"agent_id": "inn", "user_id": "ada"}
 
 

@@ -57,7 +57,7 @@ def test_an_inventory_line_leaves_out_missing_fields() -> None:
 
 def test_an_entry_is_serialised_with_its_published_fields_only() -> None:
     entry = WorkingEntry(value="v", large=True, **_entry_info().model_dump(), remaining=1.0)
-    published = {"key", "value", "stored_at", "expires_at", "category", "tags", "version"}
+    published = {"key", "value", "stored_at", "expires_at", "category", "tags", "version", "origin"}
     assert set(entry.model_dump()) == published
 
 
