@@ -28,7 +28,7 @@ from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.foundation.categories import EPISODES, is_below
 from shared.foundation.roles import Role
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.search import MemoryResult
+from shared.memory.longterm.memory_result import MemoryResult
 
 Message = dict[str, str]
 

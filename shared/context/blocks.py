@@ -9,7 +9,7 @@ from shared.conversation.turns.turn import RecalledLine, SkillPart, Turn
 from shared.foundation import prompt_safety
 from shared.memory.graph.traversal import Step
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.search import MemoryResult
+from shared.memory.longterm.memory_result import MemoryResult
 from shared.memory.pinned.pinned_text import CoreText
 from shared.memory.skills.skill import CatalogueEntry, Skill
 from shared.memory.working import render

@@ -28,7 +28,8 @@ from shared.foundation.scope import Scope
 from shared.infra import redis as redis_client
 from shared.memory.graph import read as graph_read
 from shared.memory.longterm import search as memory_search
-from shared.memory.longterm.search import MemoryResult, SearchOptions
+from shared.memory.longterm.memory_result import MemoryResult
+from shared.memory.longterm.search import SearchOptions
 from shared.memory.working import keys
 from shared.memory.working import queries as working_queries
 from shared.memory.working.working_entry import WorkingEntryInfo

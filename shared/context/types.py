@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.conversation.turns.turn import RecalledLine, Turn
-from shared.memory.longterm.search import MemoryResult
+from shared.memory.longterm.memory_result import MemoryResult
 from shared.memory.skills.skill import CatalogueEntry, Skill
 
 

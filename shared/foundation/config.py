@@ -220,6 +220,8 @@ class Settings(FeatureSettings):
     # Retention
     retention_archived_days: float = Field(90, gt=0)
     """Days after which archived memories are purged."""
+    evidence_days: float = Field(365, gt=0)
+    """Days after which memories are purged that were rewritten or merged and lead to what they became."""
     retention_turn_days: float | None = Field(None, gt=0)
     """Days after which turns are deleted. Unset means never."""
     retention_history_days: float | None = Field(None, gt=0)
@@ -293,7 +295,6 @@ def load(**overrides: Any) -> Settings:
 def require_setting(value: SecretStr | str | None, variable: str) -> str:
     """Return the value of a setting that this process needs. Raises errors.Misconfigured without it."""
     if value is None:
-        raise errors.Misconfigured(
-            f"{variable} is not set, and no local stack has written its address (is `loci up` running?)"
-        )
+        why = "is not set, and no local stack has written its address (is `loci up` running?)"
+        raise errors.Misconfigured(f"{variable} {why}")
     return value.get_secret_value() if isinstance(value, SecretStr) else value

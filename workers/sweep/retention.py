@@ -63,9 +63,12 @@ async def forget_empty_namespaces(resources: Resources, tenant: str) -> int:
 
 async def purge_archived(resources: Resources, tenant: str) -> int:
     """Delete memories that were archived longer ago than the retention period, and return how many."""
-    age = timedelta(days=resources.settings.retention_archived_days)
+    settings = resources.settings
+    age, evidence_age = (
+        timedelta(days=days) for days in (settings.retention_archived_days, settings.evidence_days)
+    )
     async with resources.transaction(tenant) as tx:
-        ids = await maintenance_queries.list_archived_before(tx, age, _BATCH)
+        ids = await maintenance_queries.list_archived_before(tx, age, evidence_age, _BATCH)
         memories = await memory_queries.lock(tx, ids)
         # What was learnt with one of them goes on with the memory that says the same in its place.
         await learnt.hand_over(tx, memories)

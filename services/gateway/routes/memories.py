@@ -44,7 +44,7 @@ from services.gateway.memory_response_models import (
 )
 from services.gateway.response_models import ErasureReceipt, Page
 from services.gateway.responses import JsonResponse
-from services.gateway.search_response import FoundMemories, search_response
+from services.gateway.search_response import FoundMemories, found_memories_response
 from services.gateway.waiting import WAITS
 from shared.foundation import errors, validation
 from shared.foundation.stages import MemoryState
@@ -161,7 +161,7 @@ async def search_memories(resources: ResourcesDep, caller: ReadCaller, body: Sea
     if body.query is None or validation.is_blank(body.query):
         after = responses.decode_cursor(body.cursor)
         rows = await memory_search.list_newest(resources, scope, filters, body.limit + 1, after)
-        return _page(rows, body.limit, {"score": 0.0}, stages=["newest"], degraded=[])
+        return _page(rows, body.limit, {"score": 0.0, "text_of": "record"}, stages=["newest"], degraded=[])
     # One more than is shown tells whether there is another page.
     options = SearchOptions(body.limit + 1, body.strategy, body.min_similarity)
     digest = search_cursor.digest(scope, body.query, filters, options)
@@ -171,8 +171,7 @@ async def search_memories(resources: ResourcesDep, caller: ReadCaller, body: Sea
     page = hits.results[: body.limit]
     shown_ids += [hit.memory.id for hit in page]
     cursor = search_cursor.encode(digest, shown_ids) if len(hits.results) > body.limit else None
-    pairs = [(hit.memory, hit.scored) for hit in page]
-    return search_response(pairs, hits.stages, hits.degraded, explain=body.explain, next_cursor=cursor)
+    return found_memories_response(page, hits.stages, hits.degraded, explain=body.explain, next_cursor=cursor)
 
 
 @router.post("/delete", response_model=ErasureReceipt)

@@ -78,21 +78,33 @@ async def find(call: Invocation, query: str, filters: MemoryFilters, limit: int)
     """Return memories that match a query and filters, best first."""
     scope = call.scope(Area.MEMORIES, Action.READ)
     hits = await memory_search.search(call.resources, scope, query, filters, SearchOptions(limit))
-    return describe([result.memory for result in hits.results], "best first", hits.degraded)
+    lines = [
+        memory_line(result.shown, "evidence" if result.text_of == "evidence" else "")
+        for result in hits.results
+    ]
+    return _described(lines, "best first", hits.degraded)
 
 
 def describe(memories: list[Memory], order: str, degraded: list[str]) -> str:
     """Return memories with their ids, or that there are none."""
-    if not memories:
+    return _described([memory_line(memory) for memory in memories], order, degraded)
+
+
+def _described(lines: list[str], order: str, degraded: list[str]) -> str:
+    if not lines:
         return "\n".join(["No memory matches. Other words may find more.", *answers.incomplete(degraded)])
-    header = f"{answers.count_of(len(memories), 'memory', 'memories')}, {order}:"
-    return answers.listing(header, [memory_line(memory) for memory in memories], degraded)
+    header = f"{answers.count_of(len(lines), 'memory', 'memories')}, {order}:"
+    return answers.listing(header, lines, degraded)
 
 
-def memory_line(memory: Memory) -> str:
-    """Return `- [id] (category, day): content`; the day is that of the event, if it is known."""
+def memory_line(memory: Memory, mark: str = "") -> str:
+    """Return `- [id] (category, day): content`; the day is that of the event, if it is known.
+
+    A mark follows the day.
+    """
     day = answers.day(memory.occurred_at or memory.created_at)
-    return answers.record_line(memory.id, f"{memory.category or 'general'}, {day}", memory.content)
+    details = ", ".join(filter(None, [memory.category or "general", day, mark]))
+    return answers.record_line(memory.id, details, memory.content)
 
 
 async def add(call: Invocation, arguments: AddArguments) -> str:

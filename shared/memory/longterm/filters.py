@@ -87,6 +87,17 @@ class MemoryFilters:
         selected = None if self.expression is None else index_filter.to_index(self.expression)
         return conditions if selected is None else [*conditions, selected]
 
+    def evidence_to_qdrant(self, scope: Scope) -> list[Condition]:
+        """Return conditions that the points of all evidence meet that the scope sees; none: it is not asked.
+
+        The other filters are for the memories that the evidence leads to. A point without the field is older
+        than the field.
+        """
+        if self.state is MemoryState.ARCHIVED or self._names_archived():
+            return []
+        is_evidence = [field_equals("archived", True), filters.none_of([field_equals("evidence", False)])]
+        return [*self._visible_points(scope), *is_evidence]
+
     @property
     def is_known_to_index(self) -> bool:
         """Whether the index knows every condition, so that its best hits are likely to match."""
@@ -102,7 +113,11 @@ class MemoryFilters:
 
     def to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of `memory`."""
-        return [self._visible_rows(scope), IS_UNEXPIRED, *self.of_fields()]
+        return [*self.visible_to_sql(scope), *self.of_fields()]
+
+    def visible_to_sql(self, scope: Scope) -> list[ColumnElement[bool]]:
+        """Return the conditions on rows of `memory` that the scope sees them, whatever they say."""
+        return [self._visible_rows(scope), IS_UNEXPIRED]
 
     def of_fields(self) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of `memory`, whosever they are."""

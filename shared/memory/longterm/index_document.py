@@ -26,6 +26,7 @@ def document(memory: Memory) -> IndexDocument:
         "created_at": to_payload_time(memory.created_at),
         "occurred_at": to_payload_time(memory.occurred_at),
         "archived": memory.archived_at is not None,
+        "evidence": memory.is_evidence,
         "namespace_prefixes": path_prefixes(memory.namespace or None),
         "key": memory.key,
         "valid_from": to_payload_time(memory.valid_from),

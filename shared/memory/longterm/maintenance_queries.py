@@ -10,7 +10,9 @@ from sqlalchemy import (
     and_,
     bindparam,
     exists,
+    false,
     func,
+    not_,
     or_,
     select,
     text,
@@ -24,7 +26,13 @@ from shared.infra.postgres import exact_scope, is_any_of, tenant_filter
 from shared.infra.transaction import Transaction
 from shared.jobs.table import job
 from shared.memory.longterm.labels import PROMOTION
-from shared.memory.longterm.table import IS_TO_COMPACT, IS_UNEXPIRED, deleted_source_session, memory
+from shared.memory.longterm.table import (
+    IS_EVIDENCE,
+    IS_TO_COMPACT,
+    IS_UNEXPIRED,
+    deleted_source_session,
+    memory,
+)
 from shared.search.text import indexed_text
 
 _NOTE_DELETED_SOURCES = text(
@@ -151,10 +159,17 @@ async def list_expired(tx: Transaction, limit: int) -> list[str]:
     return list((await tx.scalars(statement)).all())
 
 
-async def list_archived_before(tx: Transaction, age: timedelta, limit: int) -> list[str]:
-    """Return at most `limit` ids of memories that were archived longer ago than `age`."""
-    is_old = (tenant_filter(memory, tx.tenant), memory.c.archived_at < func.now() - age)
-    return list((await tx.scalars(select(memory.c.id).where(*is_old).limit(limit))).all())
+async def list_archived_before(
+    tx: Transaction, age: timedelta, evidence_age: timedelta, limit: int
+) -> list[str]:
+    """Return at most `limit` ids of memories that were archived longer ago than `age`; of evidence, its."""
+    is_evidence = func.coalesce(IS_EVIDENCE, false())
+    is_old = or_(
+        and_(is_evidence, memory.c.archived_at < func.now() - evidence_age),
+        and_(not_(is_evidence), memory.c.archived_at < func.now() - age),
+    )
+    statement = select(memory.c.id).where(tenant_filter(memory, tx.tenant), is_old).limit(limit)
+    return list((await tx.scalars(statement)).all())
 
 
 async def list_oversized(tx: Transaction, max_chars: int, limit: int) -> dict[str, int]:

@@ -214,6 +214,15 @@ class Memory(BaseModel):
         return self.archived_at is None and self.key is None and self.valid_until is None
 
     @property
+    def is_evidence(self) -> bool:
+        """Whether a worker has rewritten or merged it into others, which searches find by its text, too.
+
+        What has an end of its validity is none: what came after it says something else.
+        """
+        is_replaced = self.archived_by in (Archiver.ENRICHMENT, Archiver.DREAM) and bool(self.superseded_by)
+        return is_replaced and self.valid_until is None
+
+    @property
     def has_other_origin(self) -> bool:
         """Whether it was saved without a source, too: then it is not derived from its sources alone."""
         return self.saved_without_source or not self.sources

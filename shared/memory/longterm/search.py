@@ -1,6 +1,6 @@
 """Search memories: the index finds hits, Postgres has their current rows, pure functions rank them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -11,10 +11,11 @@ from shared.foundation.categories import EPISODES, is_anti_pattern, is_below
 from shared.foundation.scope import Scope
 from shared.foundation.stages import RecordKind
 from shared.infra.transaction import Transaction
-from shared.memory.longterm import hit_queries, index_document, queries, validity
+from shared.memory.longterm import evidence, hit_queries, index_document, queries, validity
 from shared.memory.longterm.filters import MemoryFilters, anti_patterns
 from shared.memory.longterm.fingerprint import fingerprint_of
 from shared.memory.longterm.memory import Memory
+from shared.memory.longterm.memory_result import MemoryResult
 from shared.platform.resources import Resources
 from shared.search.floor import Floor
 from shared.search.index.client import IndexHits, IndexQuery
@@ -32,19 +33,6 @@ from shared.search.search_results import SearchResults
 _MAX_RARE = 1000
 RowCandidate = tuple[RowMapping, Candidate]
 """A row of `memory`, and its ranking candidate."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryResult:
-    """A memory with its scores."""
-
-    memory: Memory
-    scored: ScoredCandidate
-
-    @classmethod
-    def unscored(cls, memory: Memory) -> "MemoryResult":
-        """Return a memory that no query ranked, with score 0."""
-        return cls(memory, ScoredCandidate(memory.id, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +90,7 @@ async def search(
         ranked = ranker.latest_first(ranker.best(), validity.latest(filters.as_of))
         best = _best(ranked, candidates, options, None)
         async with resources.postgres.for_tenant(scope.tenant) as tx:
-            results = await _read_results(tx, best)
+            results = await _read_results(tx, best, {})
     return SearchResults(results or [], found.stages, found.degraded)
 
 
@@ -127,6 +115,7 @@ def _index_query(scope: Scope, query: str, filters: MemoryFilters, options: Sear
         RecordKind.MEMORY,
         query,
         filters.to_qdrant(scope),
+        evidence=filters.evidence_to_qdrant(scope),
         reserve=[anti_patterns()] if options.reserve_anti_pattern else [],
         embed_as_is=options.strategy == "mean",
         more_hits=len(options.shown),
@@ -147,14 +136,19 @@ async def _rank_hits(
     their own, without them.
     """
     hits, floor = found.hits, found.floor
-    if not hits:
+    if not hits and not found.evidence:
         return [], 0
     async with resources.postgres.for_tenant(scope.tenant) as tx:
-        rows = await hit_queries.list_hits(tx, scope, filters, [hit.record_id for hit in hits])
+        evidence_hits = await evidence.read(tx, scope, filters, found.evidence)
+        ids = {hit.record_id for hit in hits} | evidence.successor_ids(evidence_hits)
+        rows = await hit_queries.list_hits(tx, scope, filters, sorted(ids))
         candidates = _current_candidates(hits, rows)
+        own_count = len(candidates)
+        by_evidence = evidence.candidates(query, evidence_hits, rows, hits)
+        candidates += [(item.row, item.candidate) for item in by_evidence]
         hidden_ids = _hidden_ids(candidates, options)
         # If nothing is relevant, worse hits are not either: then all that match count.
-        count = sum(candidate.id not in hidden_ids for _, candidate in candidates)
+        count = len({candidate.id for _, candidate in candidates} - hidden_ids)
         ranker = _ranking(query, options, floor if options.above_floor else None)
         ranker.add([candidate for _, candidate in candidates])
         if options.strategy == ranking.DEFAULT_STRATEGY:
@@ -164,11 +158,12 @@ async def _rank_hits(
                 candidates += neighbour_candidates
                 ranker.add([candidate for _, candidate in neighbour_candidates])
         repeated_ids = _repeated_ids(candidates)
-        distinct = [scored for scored in ranker.best() if scored.id not in repeated_ids]
+        distinct = [scored for scored in evidence.collapsed(ranker.best()) if scored.id not in repeated_ids]
         ranked = ranker.latest_first(distinct, validity.latest(filters.as_of))
         if ranker.is_any_relevant:
             count = _count_places(found, ranker, [scored.id for scored in ranked], hidden_ids)
-        return await _read_results(tx, _best(ranked, candidates, options, floor)), count
+        clearer = {own_count + i: item.evidence_id for i, item in enumerate(by_evidence) if item.is_clearer}
+        return await _read_results(tx, _best(ranked, candidates, options, floor), clearer), count
 
 
 def _count_places(
@@ -181,11 +176,21 @@ def _count_places(
     return sum(id_ not in hidden_ids for id_ in ranked_ids)
 
 
-async def _read_results(tx: Transaction, best: Sequence[ScoredCandidate]) -> list[MemoryResult]:
-    """Read the whole rows of the best alone; one that was deleted meanwhile is left out."""
-    memories = await queries.read(tx, [scored.id for scored in best])
+async def _read_results(
+    tx: Transaction, best: Sequence[ScoredCandidate], clearer: Mapping[int, str]
+) -> list[MemoryResult]:
+    """Read the whole rows of the best alone; one that was deleted meanwhile is left out.
+
+    `clearer` has, by position, the ids of the evidence whose text is shown, unless it was deleted, too.
+    """
+    shown = {scored.id: clearer[scored.position] for scored in best if scored.position in clearer}
+    memories = await queries.read(tx, list({*(scored.id for scored in best), *shown.values()}))
     by_id = {memory.id: memory for memory in memories}
-    return [MemoryResult(by_id[scored.id], scored) for scored in best if scored.id in by_id]
+    return [
+        MemoryResult(by_id[scored.id], scored, evidence.text_of(by_id.get(shown.get(scored.id, ""))))
+        for scored in best
+        if scored.id in by_id
+    ]
 
 
 def _ranking(query: str, options: SearchOptions, floor: Floor | None) -> Ranking:

@@ -123,6 +123,13 @@ READ_COLUMNS = [
 IS_DEDUPLICATED = and_(memory.c.archived_at.is_(None), memory.c.key.is_(None), memory.c.valid_until.is_(None))
 """The memories of which a scope has no two with one fingerprint: live, without a key, and not closed."""
 
+IS_EVIDENCE = and_(
+    memory.c.archived_by.in_(["enrichment", "dream"]),
+    func.cardinality(memory.c.superseded_by) > 0,
+    memory.c.valid_until.is_(None),
+)
+"""The memories for which `Memory.is_evidence` is true."""
+
 IS_UNEXPIRED = or_(memory.c.expires_at.is_(None), memory.c.expires_at > func.now())
 """The memories that callers may see: what has expired is gone for them before the sweep deletes it."""
 

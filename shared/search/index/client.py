@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from shared.foundation import errors
 from shared.foundation.stages import EMBED, RecordKind
@@ -24,14 +23,13 @@ from shared.search.index.generations import Generation
 from shared.search.index.hits import RECENT, Hit, key_of, merge_channels, newest_versions
 from shared.search.index.missing_points import MissingPoints
 from shared.search.index.points import DENSE, KEYWORDS, point_id
+from shared.search.index.requests import SparseVector, channel_request, evidence_requests
 from shared.search.text import bm25, indexed_text
 
 RESERVED_HITS = 8
 _LIVE_CACHE_SECONDS = 2.0
 _STAGE = status.NAMES[EMBED.name]
 _WIDENING = 10
-SparseVector = dict[str, Any]
-"""The keyword weights of a query, as Qdrant's JSON: `indices` and `values`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,8 @@ class IndexQuery:
     With `reserve`, the best RESERVED_HITS that also meet these conditions are among the hits. `embed_as_is`
     embeds only the text itself, not also its content words; `keywords_only` leaves the dense channel out.
     A channel returns the usual number of hits, at most `max_hits`, and `more_hits` beyond. Records that never
-    change have one `version`: a point of another one is no hit, and hides none.
+    change have one `version`: a point of another one is no hit, and hides none. `evidence` are the conditions
+    of records that stand for others: they are asked for apart, so that they take no place of a hit.
     """
 
     tenant: str
@@ -49,6 +48,7 @@ class IndexQuery:
     text: str
     conditions: Sequence[Condition]
     reserve: Sequence[Condition] = ()
+    evidence: Sequence[Condition] = ()
     embed_as_is: bool = False
     keywords_only: bool = False
     max_hits: int | None = None
@@ -65,6 +65,7 @@ class IndexHits:
 
     `limit` is the number of hits that a channel could return. `cut_channels` returned so many, and may have
     more, of at most the score beside them. `vector` is the embedded query, `floor` decides what is relevant.
+    `evidence` are the hits of records that stand for others.
     """
 
     hits: list[Hit] = field(default_factory=list)
@@ -74,6 +75,7 @@ class IndexHits:
     cut_channels: dict[str, float] = field(default_factory=dict)
     vector: Vector | None = None
     floor: Floor | None = None
+    evidence: list[Hit] = field(default_factory=list)
 
 
 class SearchIndex:
@@ -191,11 +193,15 @@ class SearchIndex:
         vectors = {stage: vector for stage, vector in channels.items() if vector is not None}
         requests = _build_requests(vectors, query, result.limit, self._recent_seconds)
         if requests:
+            of_evidence = evidence_requests(vectors, query.tenant, query.evidence, result.limit)
             async with self.qdrant.call_guard():
                 points = await self.qdrant.query_batch(
-                    generation.collection, [channel_request for _, channel_request in requests]
+                    generation.collection, [request for _, request in [*requests, *of_evidence]]
                 )
             stages = [stage for stage, _ in requests]
+            points, evidence_points = points[: len(stages)], points[len(stages) :]
+            found_evidence = merge_channels(list(zip(vectors, evidence_points, strict=False)))
+            result.evidence = newest_versions(found_evidence)
             found = zip(vectors, points, strict=False)
             result.cut_channels = {s: hits[-1]["score"] for s, hits in found if len(hits) >= result.limit}
             hits = merge_channels(list(zip(stages, points, strict=True)))
@@ -259,13 +265,13 @@ def _build_requests(
         reserved = [*tenant, *query.conditions, *query.reserve]
         limits.append((filters.all_of(reserved), RESERVED_HITS))
     requests = [
-        (stage, _request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
+        (stage, channel_request(stage, vector, point_filter, limit, corpus if stage == KEYWORDS else None))
         for point_filter, limit in limits
         for stage, vector in vectors.items()
     ]
     if KEYWORDS in vectors and recent > 0:
         conditions = recent_writes.conditions([*tenant, *query.conditions], recent)
-        found = _request(KEYWORDS, vectors[KEYWORDS], conditions, recent_writes.MAX_RECENT, corpus)
+        found = channel_request(KEYWORDS, vectors[KEYWORDS], conditions, recent_writes.MAX_RECENT, corpus)
         requests += [(RECENT, found), (RECENT, recent_writes.build_request(conditions))]
     return requests
 
@@ -275,15 +281,3 @@ def _keyword_vector(query: str) -> SparseVector | None:
     if not terms.indices:
         return None
     return {"indices": list(terms.indices), "values": list(terms.values)}
-
-
-def _request(
-    stage: str, vector: Vector | SparseVector, point_filter: Condition, limit: int, params: Json | None
-) -> Json:
-    return {
-        "query": vector,
-        "using": stage,
-        "filter": point_filter,
-        "limit": limit,
-        "with_payload": ["record_id", "version"],
-    } | ({"params": params} if params else {})

@@ -14,7 +14,7 @@ _PAYLOAD_INDEXES: dict[str, str | dict[str, Any]] = {
     "tenant": {"type": "keyword", "is_tenant": True},
     **dict.fromkeys(_KEYWORD_FIELDS, "keyword"),
     **dict.fromkeys(_TIME_FIELDS, "datetime"),
-    "archived": "bool",
+    **dict.fromkeys(("archived", "evidence"), "bool"),
 }
 
 

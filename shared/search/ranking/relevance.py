@@ -97,6 +97,11 @@ def _is_enough(share: float, hit: Candidate, cosine: float | None, floor: Floor)
     return part_of_floor <= 0 or cosine >= floor.cosine * part_of_floor
 
 
+def word_share(query: str, text: str) -> float:
+    """Return the share of a query's content words that a text has, in 0..1; a name counts for several."""
+    return _word_share(_term_weights(query), text)
+
+
 def _best_by_keyword(hits: Sequence[Candidate]) -> list[Candidate]:
     found = [hit for hit in hits if hit.keyword]
     return sorted(found, key=lambda hit: -(hit.keyword or 0.0))[:_JUDGED]

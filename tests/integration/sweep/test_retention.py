@@ -91,6 +91,21 @@ async def test_an_archived_memory_is_purged_after_ninety_days_and_not_after_eigh
     assert (await stack.repairs())["purged_archived"] == 1
 
 
+async def test_evidence_of_a_live_memory_is_purged_after_a_year_with_its_points(stack: TestStack) -> None:
+    ids = {days: await stack.save(f"rewritten {days} days ago") for days in (366, 364)}
+    successor = await stack.save("what they became")
+    archived = "UPDATE memory SET state = 'archived', archived_by = 'dream', archived_at = now(), version = 2"
+    for days, memory_id in ids.items():
+        statement = f"{archived}, superseded_by = ARRAY[:live] WHERE id = :id"
+        await stack.sql(statement, id=memory_id, live=successor)
+        await stack.backdate("memory", "archived_at", days, id=memory_id)
+    counts = await stack.sweep()
+    await stack.process_all()
+    assert counts.purged_archived == 1
+    assert await stack.status_of(f"/v1/memories/{ids[366]}") == 404
+    assert {record_id for record_id, _ in await stack.points()} == {ids[364], successor}
+
+
 async def test_a_purged_text_may_be_saved_again(stack: TestStack) -> None:
     """Purging, unlike deleting, leaves no tombstone."""
     memory_id = await stack.save("once more")

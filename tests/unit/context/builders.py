@@ -9,7 +9,7 @@ from shared.conversation.turns.turn import RecalledLine, Turn
 from shared.foundation.roles import Role
 from shared.foundation.stages import MemoryState
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.search import MemoryResult
+from shared.memory.longterm.memory_result import MemoryResult
 from shared.memory.working.working_entry import WorkingEntryInfo
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -20,7 +20,7 @@ from shared.conversation.summary.summary import SessionSummary
 from shared.conversation.turns import window_start
 from shared.conversation.turns.turn import Turn
 from shared.foundation.roles import Role
-from shared.memory.longterm.search import MemoryResult
+from shared.memory.longterm.memory_result import MemoryResult
 from shared.memory.pinned.pinned_text import CoreText
 from tests.unit.context import builders
 
