@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from benchmarks import table
 from shared.foundation.config import Settings
 from shared.foundation.reply_schema import JsonSchema
+from shared.infra.language_model import open_judge_model
 from shared.verification import judge, trust
 from shared.verification.calibration import LabelledClaim
-from shared.verification.endpoint import open_judge_model
 from shared.verification.trust import Trust
 
 

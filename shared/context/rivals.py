@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from shared.foundation.scope import Scope
 from shared.memory.longterm import read
 from shared.memory.longterm.memory import Memory
-from shared.memory.longterm.search import MemoryResult
+from shared.memory.longterm.memory_result import MemoryResult
 from shared.platform.resources import Resources
 
 

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from shared.foundation import config
+from shared.foundation.origin import Origin, Trust
 from shared.foundation.scope import Scope
 from shared.memory.longterm import new_rows
 from shared.memory.longterm.memory import MemoryDraft, Source
@@ -60,7 +61,9 @@ def fact(
     """Return a fact that rests on turns."""
     turns = (turn, *more)
     sources = [Source(session_id=session, seq=seq, role="user") for session, seq in turns]
-    row = new_rows.row_from_learned_draft(MemoryDraft(content=content, **fields), sources)
+    row = new_rows.row_from_learned_draft(
+        MemoryDraft(content=content, **fields), Origin.derived([Trust.USER]), sources
+    )
     return ProposalDraft(ProposalKind.FACT, row, evidence_turns=turns, closes=closes, signs=signs)
 
 

@@ -162,58 +162,37 @@ def sources(texts: list[str]) -> list[Memory]:
 
 @pytest.mark.parametrize(("texts", "merged"), FAITHFUL)
 def test_a_faithful_merge_passes(texts: list[str], merged: str) -> None:
-    assert fidelity.first_fault(merged, sources(texts)) is None
+    assert fidelity.lost_content(merged, sources(texts)) is None
 
 
 @pytest.mark.parametrize(("texts", "merged", "word"), SPECIFICS_LOST)
 def test_a_merge_that_loses_a_specific_is_rejected_with_the_lost_word(
     texts: list[str], merged: str, word: str
 ) -> None:
-    fault = fidelity.first_fault(merged, sources(texts))
+    fault = fidelity.lost_content(merged, sources(texts))
     assert fault is not None
     assert fault.code is RejectionCode.LOSES_SPECIFICS
     assert word in fault.words
 
 
-@pytest.mark.parametrize(("texts", "merged"), NEGATION_CHANGED)
-def test_a_merge_that_changes_a_negation_is_rejected(texts: list[str], merged: str) -> None:
-    fault = fidelity.first_fault(merged, sources(texts))
-    assert fault is not None
-    assert fault.code is RejectionCode.CHANGES_NEGATION
-
-
 @pytest.mark.parametrize(("texts", "merged"), GIST_LOST)
 def test_a_merge_that_drops_an_unrelated_fact_is_rejected(texts: list[str], merged: str) -> None:
-    fault = fidelity.first_fault(merged, sources(texts))
+    fault = fidelity.lost_content(merged, sources(texts))
     assert fault is not None
     assert fault.code is RejectionCode.LOSES_GIST
-
-
-@pytest.mark.parametrize(("texts", "merged", "word"), SPECIFICS_ADDED)
-def test_a_merge_that_adds_a_name_or_number_is_rejected(texts: list[str], merged: str, word: str) -> None:
-    fault = fidelity.first_fault(merged, sources(texts))
-    assert fault is not None
-    assert fault.code is RejectionCode.ADDS_SPECIFICS
-    assert word in fault.words
-
-
-def test_a_merge_may_name_the_labels_and_days_of_its_sources() -> None:
-    source = memory(1, "The launch is tomorrow", category="project-context/Loci", tags=["Berlin"])
-    day = source.created_at.date().isoformat()
-    assert fidelity.first_fault(f"The launch of Loci in Berlin is tomorrow (said on {day})", [source]) is None
 
 
 def test_days_on_which_the_sources_happened_must_be_named_if_they_differ() -> None:
     first = memory(1, "Ran along the river", occurred_at=datetime(2026, 5, 1, 8, tzinfo=UTC))
     second = memory(2, "Ran along the river", occurred_at=datetime(2026, 5, 3, 8, tzinfo=UTC))
-    fault = fidelity.first_fault("Ran along the river", [first, second])
+    fault = fidelity.lost_content("Ran along the river", [first, second])
     assert fault is not None
     assert fault.words == ("2026-05-01", "2026-05-03")
-    assert fidelity.first_fault("Ran along the river on 2026-05-01 and 3 May 2026", [first, second]) is None
-    assert fidelity.first_fault("Ran along the river", [first, memory(3, "Ran along the river")]) is None
+    assert fidelity.lost_content("Ran along the river on 2026-05-01 and 3 May 2026", [first, second]) is None
+    assert fidelity.lost_content("Ran along the river", [first, memory(3, "Ran along the river")]) is None
 
 
 def test_any_text_is_faithful_to_itself() -> None:
     for texts, merged in FAITHFUL:
         for text in (*texts, merged):
-            assert fidelity.first_fault(text, sources([text])) is None
+            assert fidelity.lost_content(text, sources([text])) is None
