@@ -23,6 +23,7 @@ _LIST = """Loci's benchmarks; each has --help:
   python -m benchmarks.relevance how often a search finds nothing, when it should and when it should not
   python -m benchmarks.recall    evidence recall over HTTP on a data set (--data SET.json)
   python -m benchmarks.corrections    precision and recall of the detector of corrections, per language
+  python -m benchmarks.truth     what becomes of right and wrong proposals (--data FILE --judge oracle)
 """
 
 

@@ -16,7 +16,7 @@ import typer
 from benchmarks import local_stack, machine
 from benchmarks.local_stack import BenchmarkStack
 from benchmarks.truth import data, facts, merges, model_server, pairs, report, rewritings
-from benchmarks.truth.data import Half, TruthData
+from benchmarks.truth.data import Half, Json, TruthData
 from benchmarks.truth.gateway import Gateway
 from benchmarks.truth.oracle import JudgeUse, Manner, Oracle
 from benchmarks.truth.proposer import Proposer
@@ -55,12 +55,18 @@ def main(
         measured, judge_state, alone = asyncio.run(
             _measure(running, truth_data, proposer, oracle, calibration_seconds)
         )
-    print(f"judge: {'local model' if local_model else judge}; {judge_state or 'its trust is not reported'}")
+    print(f"judge: {'local model' if local_model else judge}; {_describe(judge_state)}")
     print(f"half: {half.value}; {time.monotonic() - started:.0f} s\n")
-    _print(measured, alone, is_judged=judge not in {_NO_JUDGE, Manner.YES, Manner.LIAR} and not local_model)
+    _print(measured, alone, is_judged=bool(judge_state.get("trusted", judge == Manner.ORACLE)))
     if json_file is not None:
         outcomes = [outcome.as_json() for outcome in measured.outcomes]
         json_file.write_text(json.dumps({"judge": judge, "outcomes": outcomes}, ensure_ascii=False, indent=1))
+
+
+def _describe(judge_state: Json) -> str:
+    if not judge_state:
+        return "its trust is not reported"
+    return f"{judge_state.get('state')}, trusted: {judge_state.get('trusted')}"
 
 
 def _print(measured: Measured, alone: Trust | None, *, is_judged: bool) -> None:
@@ -111,7 +117,7 @@ async def _measure(
     proposer: Proposer,
     oracle: Oracle | None,
     calibration_seconds: float,
-) -> tuple[Measured, str, Trust | None]:
+) -> tuple[Measured, Json, Trust | None]:
     headers = {"authorization": f"Bearer {running.key}"}
     async with httpx.AsyncClient(base_url=running.url, headers=headers, timeout=60) as client:
         gateway = Gateway(client)
@@ -122,8 +128,7 @@ async def _measure(
         outcomes += await rewritings.measure(gateway, proposer, truth_data.rewrites)
         outcomes += await merges.measure(gateway, proposer, truth_data.merges)
     alone = await pairs.measure(running.settings, truth_data.pairs) if has_judge else None
-    state = f"{judge.get('state')}, trusted: {judge.get('trusted')}" if judge else ""
-    return Measured(outcomes, use), state, alone
+    return Measured(outcomes, use), judge, alone
 
 
 if __name__ == "__main__":

@@ -173,13 +173,13 @@ def _closed_text(fact: Json, dialogue: Json) -> str | None:
 def _likest_turn(bad: Json, dialogue: Json, turns: tuple[DialogueTurn, ...]) -> int:
     """Return the position of the user's turn that shares the most words with a wrong fact and its reason.
 
-    Of equals it is the earliest. A wrong closing is proposed in a session after the one that told what it
+    Of equals it is the earliest. A wrong closing is proposed in a session after the one that says what it
     closes, because until then there is no memory to close; where there is no later session, in the same one.
     """
     positions = [position for position, turn in enumerate(turns) if turn.role == "user"]
     if bad["closes"] is not None:
-        told_in = turns[max(dialogue["facts"][bad["closes"]]["supported_by"])].session
-        last_told = max(position for position, turn in enumerate(turns) if turn.session == told_in)
-        positions = [position for position in positions if position > last_told] or positions
+        source_session = turns[max(dialogue["facts"][bad["closes"]]["supported_by"])].session
+        last_position = max(position for position, turn in enumerate(turns) if turn.session == source_session)
+        positions = [position for position in positions if position > last_position] or positions
     wanted = words.of(f"{bad['text']} {bad['why']}")
     return max(positions, key=lambda position: len(wanted & words.of(turns[position].text)))

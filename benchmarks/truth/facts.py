@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from benchmarks.truth.data import Dialogue, Json
 from benchmarks.truth.gateway import Gateway
-from benchmarks.truth.outcome import Ending, Fate, Outcome, Scope
+from benchmarks.truth.outcome import Ending, Outcome, Scope
 from benchmarks.truth.proposer import Proposer
 
 PART = "facts"
@@ -53,7 +53,7 @@ async def _read(
         ending = scope.ending(fact.text, fact.closes)
         if (dialogue.id, fact.text) in proposer.impossible_closings and ending is not Ending.CLOSED:
             ending = Ending.NOT_POSSIBLE
-        fate: Fate = scope.fate([fact.text])
+        fate = scope.fate([fact.text])
         found_codes = tuple(dict.fromkeys(codes.get(fact.text, ())))
         outcomes.append(
             Outcome(PART, dialogue.id, dialogue.lang, fact.text, fact.why, fate, ending, found_codes)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import httpx
 
@@ -70,12 +71,14 @@ class Gateway:
     async def import_memories(self, user_id: str, memories: Iterable[tuple[str, str]]) -> None:
         """Import texts as memories that were saved on these days. Only an import sets that day."""
         lines = [
-            {"content": text, "state": "final", "created_at": f"{date}T12:00:00Z", "user_id": user_id}
+            {"id": uuid4().hex[:12], "content": text, "created_at": f"{date}T12:00:00Z"}
             for text, date in memories
         ]
         body = "\n".join(map(json.dumps, lines))
-        headers = {"content-type": "application/x-ndjson"}
-        await self.send("POST", "/v1/memories/import", content=body, headers=headers)
+        headers, owner = {"content-type": "application/x-ndjson"}, {"user_id": user_id}
+        report = await self.send("POST", "/v1/memories/import", content=body, headers=headers, params=owner)
+        if report["created"] != len(lines):
+            raise SystemExit(f"memories were not imported: {report}")
 
     async def finished_run(self, started_run: Json) -> Json:
         """Wait until a dream run has ended, and return it."""

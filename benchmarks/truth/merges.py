@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from benchmarks.truth.data import Merge
 from benchmarks.truth.gateway import Gateway
-from benchmarks.truth.outcome import Fate, Outcome, Scope
+from benchmarks.truth.outcome import Outcome, Scope
 from benchmarks.truth.proposer import Proposer
 
 PART = "merges"
@@ -43,14 +43,15 @@ async def _consolidate(gateway: Gateway, variant: _Variant) -> tuple[str, ...]:
     await gateway.import_memories(user_id, merge.memories)
     body = {"user_id": user_id, "passes": ["consolidate"]}
     run = await gateway.finished_run(await gateway.send("POST", "/v1/dreams", json=body))
-    codes = [rejection["code"] for pass_ in run["passes"] for rejection in pass_["rejections"]]
+    not_done = [f"{pass_['state']} pass" for pass_ in run["passes"] if pass_["state"] != "done"]
+    codes = not_done + [rejection["code"] for pass_ in run["passes"] for rejection in pass_["rejections"]]
     return tuple(dict.fromkeys(codes))
 
 
 async def _read(gateway: Gateway, variant: _Variant, codes: tuple[str, ...]) -> Outcome:
     (merge, number, content), user_id = variant, _user_id(variant)
     scope = Scope(await gateway.memories(user_id), await gateway.proposals(user_id))
-    fate: Fate = scope.fate([content])
+    fate = scope.fate([content])
     why = "says something wrong" if number else None
     return Outcome(PART, merge.id, merge.lang, content, why, fate, codes=codes)
 
