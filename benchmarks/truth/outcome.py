@@ -88,8 +88,8 @@ class Scope:
 
 def held_texts(proposal: Json) -> list[str]:
     """Return the texts of a held proposal, wherever it has them."""
-    if isinstance(proposal.get("content"), str):
-        return [proposal["content"]]
+    if isinstance(proposal.get("text"), str):
+        return [proposal["text"]]
     values = [value for value in proposal.values() if isinstance(value, dict | list)]
     items = [item for value in values for item in (value if isinstance(value, list) else [value])]
     return [text for item in items if isinstance(item, dict) for text in held_texts(item)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from benchmarks import table
 from shared.foundation.config import Settings
 from shared.foundation.reply_schema import JsonSchema
-from shared.infra.language_model import open_judge_model
+from shared.infra.language_model import open_judge_model, open_language_model
 from shared.verification import judge, trust
 from shared.verification.calibration import LabelledClaim
 from shared.verification.trust import Trust
@@ -13,7 +13,7 @@ from shared.verification.trust import Trust
 
 async def measure(settings: Settings, pairs: Sequence[LabelledClaim]) -> Trust | None:
     """Return what the judge's verdicts show, or None without a judge. Raises errors.Unavailable."""
-    model = open_judge_model(settings)
+    model = open_judge_model(settings, open_language_model(settings))
     if model is None:
         return None
 
