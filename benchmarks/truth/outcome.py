@@ -58,7 +58,7 @@ class Scope:
 
     def __init__(self, memories: Iterable[Json], proposals: Iterable[Json]) -> None:
         self.memories = {normalize(memory["content"]): memory for memory in memories}
-        self._held = {normalize(text) for proposal in proposals for text in held_texts(proposal)}
+        self._held = {normalize(proposal["text"]) for proposal in proposals}
 
     def has(self, text: str) -> bool:
         """Tell whether a live memory has a text."""
@@ -84,12 +84,3 @@ class Scope:
             return Ending.CLOSED
         rivals = closed.get("contested_with") or ()
         return Ending.CONTESTED if successor["id"] in str(rivals) else Ending.OPEN
-
-
-def held_texts(proposal: Json) -> list[str]:
-    """Return the texts of a held proposal, wherever it has them."""
-    if isinstance(proposal.get("text"), str):
-        return [proposal["text"]]
-    values = [value for value in proposal.values() if isinstance(value, dict | list)]
-    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return [text for item in items if isinstance(item, dict) for text in held_texts(item)]
