@@ -158,6 +158,8 @@ DISPATCH_TASK = "sweep.dispatch_due_jobs"
 SWEEP_TASK = "sweep.sweep_once"
 # The sweep sends it while the judge is to be measured, which the table of calibrations says.
 CALIBRATE_TASK = "enrichment.calibrate_judge"
+# The sweep sends it while proposals wait that the trusted judge was not asked about.
+JUDGE_PROPOSALS_TASK = "enrichment.judge_proposals"
 
 
 def queue_of(task: str) -> str:

@@ -70,6 +70,11 @@ class TrustedJudge:
         return self._measured.model
 
     @property
+    def name(self) -> str:
+        """The model with the version of the directive: who was asked, however often it was measured."""
+        return f"{self.model} {self._identity.directive_version}"
+
+    @property
     def key(self) -> str:
         """What stands for this judge with this directive and this calibration: 16 hex digits."""
         identity, calibrated_at = self._identity, self._measured.calibrated_at.isoformat()

@@ -11,6 +11,7 @@ from shared.foundation.stages import DreamPass
 from workers.app import app, run_on_loop
 from workers.enrichment import calibrate_judge as judge_calibration
 from workers.enrichment import due_mining, enrich, promote
+from workers.enrichment import judge_proposals as proposal_judging
 from workers.enrichment import mine_facts as mine_facts_pass
 from workers.passes import dispatch, run_pass
 
@@ -37,6 +38,12 @@ def start_due_mining(*, due_jobs: int | None = None) -> dict[str, Any]:  # noqa:
 def calibrate_judge() -> int:
     """Measure how far the judge can be trusted, if it is due."""
     return int(run_on_loop(judge_calibration.calibrate_if_due))
+
+
+@app.task(name="enrichment.judge_proposals")
+def judge_proposals() -> int:
+    """Ask the trusted judge about proposals that wait, and that it was not asked about."""
+    return int(run_on_loop(proposal_judging.judge_waiting))
 
 
 @app.task(name="enrichment.dispatch_next_passes")

@@ -24,6 +24,7 @@ from workers.sweep import (
     missing_summaries,
     oversized,
     retention,
+    waiting_proposals,
 )
 
 log = structlog.get_logger()
@@ -118,8 +119,9 @@ async def _end_stale_pauses(resources: Resources, _: Counts) -> None:
 
 
 async def _wake_for_judge(resources: Resources, _: Counts) -> None:
-    """Let a worker measure the judge, if that is due, and forget judges that are no longer configured."""
+    """Let a worker measure the judge if that is due, and ask it about what waits since it is trusted."""
     await judge_calibration.wake_if_due(resources)
+    await waiting_proposals.wake_if_due(resources)
 
 
 async def _settle_spend(resources: Resources, counts: Counts) -> None:

@@ -30,8 +30,8 @@ def statement_of(fact: Fact, shown: ShownConversation) -> Statement:
     ]
     return Statement(
         fact.proposed.content,
-        [_evidence(turn, fact) for turn in sources],
-        [_evidence(turn, fact) for turn in _read_by_judge(sources, shown)],
+        [evidence_of(turn, fact.proposed.quotes) for turn in sources],
+        [evidence_of(turn, fact.proposed.quotes) for turn in _read_by_judge(sources, shown)],
         context,
         None if earlier is None else Earlier(earlier.content, is_safety_matter(earlier)),
     )
@@ -54,10 +54,10 @@ def _read_by_judge(sources: Sequence[Turn], shown: ShownConversation) -> list[Tu
     return list(turns.values())
 
 
-def _evidence(turn: Turn, fact: Fact) -> Evidence:
+def evidence_of(turn: Turn, quotes: Sequence[str] = ()) -> Evidence:
     """Return a turn as evidence; of a long one the part around the first quote, or the beginning."""
     day = turn.created_at.astimezone(UTC).date().isoformat()
     speaker = turn.role if turn.role is not Role.USER else turn.speaker or Role.USER
-    positions = [turn.content.find(quote) for quote in fact.proposed.quotes]
+    positions = [turn.content.find(quote) for quote in quotes]
     start = max(0, next((position for position in positions if position >= 0), 0) - _MAX_CHARACTERS // 2)
     return Evidence(speaker, day, turn.content[start : start + _MAX_CHARACTERS])

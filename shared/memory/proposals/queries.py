@@ -160,6 +160,12 @@ async def list_page(
     return await _read(tx, select(*_COLUMNS).where(*conditions).order_by(*newest_first).limit(limit))
 
 
+async def has_due(tx: Transaction, judge: str) -> bool:
+    """Tell whether the tenant has proposals that wait, and that this judge was not asked about."""
+    where = (tenant_filter(proposal, tx.tenant), _IS_WAITING, proposal.c.asked_judge.is_distinct_from(judge))
+    return bool(await tx.scalar(select(select(proposal.c.id).where(*where).exists())))
+
+
 async def list_due(tx: Transaction, judge: str, limit: int, scope: Scope | None = None) -> list[Proposal]:
     """Return proposals that wait and that this judge was not asked about, the oldest first.
 
