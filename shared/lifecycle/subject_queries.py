@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import ARRAY, TextClause, text
 
 from shared.foundation.content import Subject
 from shared.infra.transaction import Transaction
@@ -52,6 +52,8 @@ def sources(subject: Subject, *, of_agent: bool = False) -> list[Reference]:
         for reference in register.references()
         if subject in reference.names.subjects
         and reference.table.name not in _PASSED_OVER
+        # Whoever a list names is named by a session as well.
+        and not isinstance(reference.column.type, ARRAY)
         and (not of_agent or "agent_id" in reference.table.c)
     ]
 

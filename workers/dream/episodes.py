@@ -126,17 +126,17 @@ def _without_untrusted(
 
 def _new_memory(episode: Episode, turns: Sequence[Turn]) -> NewMemory:
     """Return the memory to create. Its sources are the turns that it was taken from."""
-    told_by = _turns_of(episode.session_ids, turns)
-    origin = Origin.derived(turn.origin.trust for turn in told_by)
-    return NewMemory(new_rows.row_from_learned_draft(episode.draft, origin, _sources(told_by)))
+    source_turns = _turns_of(episode.session_ids, turns)
+    origin = Origin.derived(turn.origin.trust for turn in source_turns)
+    return NewMemory(new_rows.row_from_learned_draft(episode.draft, origin, _sources(source_turns)))
 
 
 def _updated_memory(update: EpisodeUpdate, episode: Memory, turns: Sequence[Turn]) -> NewMemory:
     replacement = Replacement(update.content, episode.category, (), (episode.id,), update.importance)
     fields = merge.merge_fields(replacement, [episode])
-    told_by = _turns_of(update.session_ids, turns)
-    all_sources = tuple(dict.fromkeys([*fields.sources, *_sources(told_by)]))
-    trust = least([fields.trust, *(turn.origin.trust for turn in told_by)])
+    source_turns = _turns_of(update.session_ids, turns)
+    all_sources = tuple(dict.fromkeys([*fields.sources, *_sources(source_turns)]))
+    trust = least([fields.trust, *(turn.origin.trust for turn in source_turns)])
     return NewMemory(merge.row_from_merge(replace(fields, sources=all_sources, trust=trust)), (episode,))
 
 
