@@ -1,6 +1,6 @@
 """Words by which a text states no plain fact: a condition, a wish, a plan, a report, a joke, something past.
 
-A cheap hint, in eight languages. Whoever needs to know reads the sentence.
+A cheap hint, in eight languages. Whoever needs to know reads the sentence. "May" is left out: it is a month.
 """
 
 import re
@@ -20,7 +20,7 @@ class Cue(StrEnum):
 
 _WORDS = {
     Cue.CONDITION: r"""
-        if unless would wouldn't could couldn't might may maybe perhaps probably possibly supposedly imagine
+        if unless would wouldn't could couldn't might maybe perhaps probably possibly supposedly imagine
         suppose wish as\sif
         i'd you'd he'd she'd we'd they'd
         wenn falls würde würden würdest hätte hätten wäre wären könnte könnten vielleicht wahrscheinlich
