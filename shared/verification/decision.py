@@ -17,10 +17,12 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from shared.foundation import errors
-from shared.language import negation, wording
+from shared.language import named_days, negation, person
 from shared.platform.spend.charge import Payer
 from shared.verification.claim import Claim, Evidence, Judgement, Verdict
 from shared.verification.signs import Sign, SignFinder
+
+_MIN_SAME_WORDS = 3
 
 
 class Judge(Protocol):
@@ -175,5 +177,5 @@ def _changes_value(text: str, earlier: str) -> bool:
     """Tell whether two statements have the same words but for a value: a number, a day, a single word."""
     if negation.denies(text) is not negation.denies(earlier):
         return False
-    new, old = wording.content_stems(text), wording.content_stems(earlier)
-    return bool(new & old) and max(len(new - old), len(old - new)) <= 1
+    new, old = (frozenset(person.words_of(item)) - named_days.ALL_NAMES for item in (text, earlier))
+    return len(new & old) >= _MIN_SAME_WORDS and max(len(new - old), len(old - new)) <= 1

@@ -10,8 +10,7 @@ from typing import Any
 from shared.foundation.stages import DreamPass
 from workers.app import app, run_on_loop
 from workers.enrichment import calibrate_judge as judge_calibration
-from workers.enrichment import due_mining, enrich, promote
-from workers.enrichment import judge_proposals as proposal_judging
+from workers.enrichment import due_mining, enrich, promote, proposal_judging
 from workers.enrichment import mine_facts as mine_facts_pass
 from workers.passes import dispatch, run_pass
 

@@ -16,7 +16,7 @@ from tests.standins.asked_claims import AskedClaim, asked_claims, reply_text
 from tests.standins.behaviours import Hang, Reply, Status
 from tests.standins.models import ModelServer
 from tests.trusted_judges import trust_judge
-from workers.enrichment.judge_proposals import judge_waiting
+from workers.enrichment.proposal_judging import judge_waiting
 from workers.sweep.waiting_proposals import wake_if_due
 
 
