@@ -23,6 +23,7 @@ from tests.faults.processes import Fleet
 from tests.memory_folder import memory_folder
 from tests.process_pool import ProcessPool
 from tests.stores.qdrant_binary import QdrantBinary, Unobtainable, obtain
+from tests.trusted_judges import trust_judge_of
 
 _FIGURES = "figures"
 
@@ -133,6 +134,8 @@ def make_fleet(
         # Or the models of tests would be asked the labelled questions, too.
         fleet = Fleet(process_pool, folder, addresses, **{"judge_calibration_tokens": 0, **changes})
         fleets[fleet] = addresses
+        if "llm_base_url" in changes and "judge_calibration_tokens" not in changes:
+            trust_judge_of(fleet.settings)
         return fleet
 
     yield make

@@ -9,7 +9,7 @@ from typing import Any
 from shared.foundation import config
 from shared.foundation.stages import ENRICH, INDEX, RecordKind
 from tests.conftest import running_gateway
-from tests.draining import drain, make_due
+from tests.draining import drain, make_due, running_without_jobs
 from tests.faults.history import History, RunFigures, split_in_two
 from tests.faults.processes import Fleet
 from tests.standins.behaviours import Hang, Reply
@@ -28,7 +28,7 @@ async def test_a_message_delivered_eight_times_at_once_is_applied_once(
     make_settings: Make, models: ModelServer, tenant: str
 ) -> None:
     models.chat_default = Reply(split_in_two)
-    async with running_gateway(_enriching(make_settings, models), tenant) as gateway:
+    async with running_without_jobs(_enriching(make_settings, models), tenant) as gateway:
         history = History(gateway.client)
         await history.save_batch(24)
         deliveries = [enrich.enrich_pending(gateway.resources) for _ in range(8)]
@@ -46,7 +46,7 @@ async def test_a_reply_that_arrives_after_another_worker_claimed_the_job_is_drop
     late = Hang(Reply('[{"content": "too late"}]'))
     models.chat_replies.append(late)
     models.chat_default = Reply(split_in_two)
-    async with running_gateway(_enriching(make_settings, models), tenant) as gateway:
+    async with running_without_jobs(_enriching(make_settings, models), tenant) as gateway:
         history = History(gateway.client)
         save = await history.save()
         late_worker = asyncio.create_task(enrich.enrich_pending(gateway.resources))

@@ -28,6 +28,7 @@ from tests.agent import Agent
 from tests.conftest import Stores
 from tests.integration.local.conditions import until
 from tests.process_pool import ProcessPool, Program
+from tests.trusted_judges import trust_judge_of
 
 # In seconds. A lost wake-up or a delayed job then costs a test about a second and not a minute.
 _SHORT_INTERVALS: dict[str, Any] = {
@@ -114,7 +115,10 @@ def run_stack(data_dir: Path, *, without: Container[str] = (), **settings: Any) 
     background = tuple(program for program in LOCI.background if program.name not in without)
     commands = replace(LOCI, background=background)
     with Stack(_settings(data_dir, settings), commands=commands, say=_ignore).running() as running:
-        yield ProcessStack(running)
+        stack = ProcessStack(running)
+        if "llm_base_url" in settings:
+            trust_judge_of(stack.settings)
+        yield stack
 
 
 @contextmanager
@@ -131,6 +135,9 @@ def fork_stack(
         env = environment(stack_settings, files.root)
         prepared = process_pool.loci("migrate", "--dev-key", **env)
         assert prepared.returncode == 0, prepared.stderr
+        if "llm_base_url" in settings:
+            addresses = asdict(stores) | {"postgres_url": postgres_url}
+            trust_judge_of(stack_settings.model_copy(update=addresses))
         for command in ("serve", *commands):
             program = Program(process_pool, "services.cli", (command,), env, files.log(command))
             programs.callback(program.kill)

@@ -100,10 +100,17 @@ class ModelServer:
         return [call for call in self.calls if call.path == EMBEDDINGS]
 
     def wait_for_calls(self, count: int, timeout: float = 10, path: str | None = None) -> list[Call]:
-        """Wait for `count` requests (to `path`) and return all of them. Raises TimeoutError."""
+        """Wait for `count` requests (to `path`) and return all of them. Raises TimeoutError.
+
+        Requests for verdicts are no chats.
+        """
 
         def matching_calls() -> list[Call]:
-            return [call for call in self._calls if path in (None, call.path)]
+            return [
+                call
+                for call in self._calls
+                if path is None or (call.path == path and not (path == CHAT and is_for_judge(call)))
+            ]
 
         with self._called:
             if not self._called.wait_for(lambda: len(matching_calls()) >= count, timeout):
