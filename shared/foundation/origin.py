@@ -84,9 +84,12 @@ class Origin(BaseModel):
         return self if trust is None or trust >= self.trust else self.model_copy(update={"trust": trust})
 
     def imported(self, importer: "Origin") -> "Origin":
-        """Return the origin of a record that is imported with this one: trusted at most as its importer."""
+        """Return the origin of a record that is imported with this one: trusted at most as its importer.
+
+        It keeps its channel: an import elsewhere exports the same lines again.
+        """
         trust = least([self.trust, importer.trust])
-        return Origin(channel=Channel.IMPORT, trust=trust, key_id=importer.key_id)
+        return Origin(channel=self.channel, trust=trust, key_id=importer.key_id)
 
     def lowered(self, requested: Trust | None) -> "Origin":
         """Return the origin with the trust that a caller asks for; None asks for nothing.

@@ -6,7 +6,7 @@ from typing import Any
 import uuid_utils
 
 from shared.foundation import errors
-from shared.foundation.origin import Origin
+from shared.foundation.origin import Channel, Origin
 from shared.lifecycle.transfer import graph_entities, id_mapping, row_ids
 from shared.lifecycle.transfer.graph_batch import GraphBatch, Overtaken
 from shared.lifecycle.transfer.graph_lines import TripleLine
@@ -38,7 +38,7 @@ async def write(batch: GraphBatch) -> None:
         object_id = None if line.object is None else object_key
         ends = {"subject_id": subject_id, "object_id": object_id, "object_key": object_key}
         trust = line.origin_trust or batch.importer.trust
-        origin = Origin(trust=trust).imported(batch.importer)
+        origin = Origin(channel=Channel.IMPORT, trust=trust).imported(batch.importer)
         rows.append(line.model_dump(include=_COLUMNS) | ends | origin.columns() | {"id": id_})
         batch.part.created += 1
         if id_ != line.id:

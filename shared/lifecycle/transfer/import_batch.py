@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from sqlalchemy.exc import IntegrityError
 
 from shared.foundation import errors
+from shared.foundation.origin import Channel
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import Pipeline, RecordKind
 from shared.infra.postgres import transaction_time
@@ -127,7 +128,7 @@ async def _load_state(
     contents = [line.content for line in lines]
     return ImportState(
         scope=scope,
-        importer=caller.origin,
+        importer=caller.via(Channel.IMPORT).origin,
         now=await transaction_time(tx),
         can_enrich=can_enrich,
         ids=ids,

@@ -18,7 +18,7 @@ from shared.conversation.state import types as state_types
 from shared.conversation.turns import window
 from shared.conversation.turns.turn import record_id_of
 from shared.foundation import errors, json_values
-from shared.foundation.origin import Origin, trust_of_role
+from shared.foundation.origin import Channel, Origin, trust_of_role
 from shared.foundation.roles import Role
 from shared.foundation.scope import Caller, Scope
 from shared.foundation.stages import RecordKind
@@ -222,7 +222,9 @@ def _origin(batch: _Batch, line: RowLine) -> Fields:
     if "origin_trust" not in batch.kind.table.c:
         return {}
     importer = batch.caller.origin
-    origin = Origin(trust=line.fields.get("origin_trust") or importer.trust).imported(importer)
+    channel = line.fields.get("origin_channel") or Channel.IMPORT
+    trust = line.fields.get("origin_trust") or importer.trust
+    origin = Origin(channel=channel, trust=trust).imported(importer)
     if batch.kind.name is LineKind.TURN:
         origin = origin.limited(trust_of_role(Role(line.fields["role"]), importer.trust))
     return dict(origin.columns())

@@ -195,8 +195,8 @@ async def test_an_import_raises_nothing(gateway: Gateway) -> None:
         await agent.request("POST", "/v1/memories/import", content=lines, params=params)
         listed = (await agent.request("GET", "/v1/memories", params=params))["results"]
         assert {memory["content"]: memory["origin"] for memory in listed} == {
-            "Said by an operator.": {"channel": "import", "trust": "agent"},
-            "Said outside.": {"channel": "import", "trust": "outside"},
+            "Said by an operator.": {"channel": "api", "trust": "agent"},
+            "Said outside.": {"channel": "api", "trust": "outside"},
         }
         repeated = await agent.request("POST", "/v1/memories/import", content=lines, params=params)
         assert repeated["skipped"] == 2
