@@ -1,4 +1,4 @@
-"""Compact a final memory that is too long for a context: it is rewritten as a note is, and decided about as one.
+"""Compact a final memory that is too long for a context: it is rewritten, and decided about, as a note is.
 
 What was imported, merged or saved as it is may be long and is not enriched. It becomes several focused
 memories if each of them may be stored, and the original is archived, as their evidence. Otherwise it stays,

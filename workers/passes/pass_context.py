@@ -111,8 +111,13 @@ class PassContext:
                 await self._count(usage, cost)
 
     async def decide(self, statements: Sequence[Statement]) -> list[Decision]:
-        """Decide about statements: by the judge that is trusted now, or by signs. No transaction is open."""
-        judge = await find_trusted_judge(self.resources)
+        """Decide about statements: by the judge that is trusted now, or by signs. No transaction is open.
+
+        Raises LeaseLost if another worker has the job by now.
+        """
+        judge = await find_trusted_judge(self.resources) if statements else None
+        if judge is not None:
+            await self._save_inputs()
         payer = Payer(self.run.tenant, self.run.agent_id, self.run.user_id, Purpose.JUDGE)
         return await decision.decide(judge, payer, statements)
 

@@ -228,3 +228,13 @@ async def test_nothing_durable_in_a_note_is_no_fault_and_asks_no_judge(
     note = await enrich(enricher, NOTE)
     assert (note["state"], note["failure_reason"]) == ("kept-raw", None)
     assert (len(models.chat_calls), models.judge_calls) == (1, [])
+
+
+async def test_without_a_judge_a_note_is_retold_with_a_word_of_its_own(
+    unjudged: Gateway, models: ModelServer
+) -> None:
+    """A retelling may differ from its note more than a statement may differ from what was said."""
+    retold = "Ada keeps bees in the old garden beside the white house."
+    models.chat_default = rewriting(retold)
+    note = await enrich(unjudged, "Ada keeps bees in the old garden behind the white house.")
+    assert (note["state"], await live(unjudged), await held(unjudged)) == ("archived", [retold], {})
