@@ -63,7 +63,7 @@ class PassContext:
         return self.resources.settings.dream_lease * 0.8
 
     def has_time(self) -> bool:
-        """Tell whether a call of the model and its repair would end in time, each at its timeout."""
+        """Tell whether two calls of the model would end in time, each at its timeout."""
         return self.seconds + 2 * self.resources.settings.llm_timeout < self.time_limit_seconds
 
     async def free_tokens(self, directive: str) -> int:

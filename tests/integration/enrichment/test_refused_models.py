@@ -182,9 +182,9 @@ async def test_a_probe_that_is_cut_off_ends_the_pause(open_gateway: Open, models
 async def test_a_note_over_the_number_of_tokens_is_split_without_a_call(
     open_gateway: Open, models: ModelServer
 ) -> None:
-    models.chat_default = Limited(100, "length")
-    note = " ".join(f"Drawer {number} holds the tool T{number * 7}." for number in range(100))
-    async with open_gateway(llm_prompt_tokens=1900) as gateway:
+    models.chat_default = Limited(400, "length")
+    note = " ".join(f"Drawer {number} holds the tool T{number * 7}." for number in range(400))
+    async with open_gateway(llm_prompt_tokens=3000) as gateway:
         raw = await enrich(gateway, note)
         assert raw["state"] == "archived"
         notes = [json.loads(call.body["messages"][-1]["content"])["content"] for call in models.chat_calls]
