@@ -4,7 +4,7 @@ It knows what it is asked by the form of the prompt, as an operator may replace 
 it proposes each text once, as soon as the last of its sources was shown, with those of its sources that are
 shown in this prompt and their whole text as the quote. It closes only a memory that the prompt shows. A note
 and a scope of memories are answered with the variant that is set before they are saved. A second question
-about the same gets the same answer: it repairs nothing.
+about the same gets the same answer.
 """
 
 import json

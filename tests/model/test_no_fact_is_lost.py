@@ -2,7 +2,7 @@
 
 The model is that of `make local-model`. It enriches notes of our own and the examples, mines and summarises
 the example conversations, and dreams over each scope; then what became of each note is looked up in the live
-memories, and of each turn in the log.
+memories and in the evidence that leads to them, and of each turn in the log.
 """
 
 import json
@@ -167,7 +167,7 @@ def _work(client: httpx.Client, identity: Json, saved: list[Json]) -> Lineage:
 
 
 def _enrich(client: httpx.Client, identity: Json, saved: list[Json]) -> None:
-    """Wait until the model has worked on each note, and print what was made of them and what was refused."""
+    """Wait until the model has worked on each note, and print what was made of them and what was kept."""
     demo_model.wait_until_idle(client, within=_HOURS)
     _print_report(identity, saved, _export(client, identity))
 
@@ -192,11 +192,14 @@ def _print_report(identity: Json, saved: list[Json], enriched: list[Json]) -> No
     states = Counter("rewritten" if memory["superseded_by"] else memory["state"] for memory in notes)
     refusals = demo_model.count_refused_notes(notes)
     demo_model.console.print(f"\n{identity}: {len(notes)} notes, {demo_model.format_counts(states)}")
-    demo_model.console.print(f"refused by the checks: {demo_model.format_counts(refusals)}")
+    demo_model.console.print(f"kept as they were written: {demo_model.format_counts(refusals)}")
 
 
 def _texts_of(lineage: Lineage, memory: Json) -> str:
-    return "\n".join(successor["content"] for successor in lineage.live_successors(memory["id"]))
+    """Return the texts by which searches find what a memory said: its live successors' and its own."""
+    successors = lineage.live_successors(memory["id"])
+    evidence = [memory["content"]] if successors else []
+    return "\n".join([*(successor["content"] for successor in successors), *evidence])
 
 
 def _lost_labels(lineage: Lineage, saved: list[Json]) -> dict[str, list[str]]:

@@ -45,6 +45,7 @@ def add_merge(outcome: Outcome, merge: Merge, sources: Sequence[Memory], decisio
             evidence_memory_ids=merge.source_ids,
             replaces=merge.source_ids,
             signs=decision.signs,
+            edited_at={memory.id: memory.updated_at for memory in sources},
         )
         outcome.held.append(draft)
     else:

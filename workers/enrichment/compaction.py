@@ -1,8 +1,8 @@
-"""Compact a final memory that is too long for a context: it is rewritten as a note is, under the same checks.
+"""Compact a final memory that is too long for a context: it is rewritten, and decided about, as a note is.
 
 What was imported, merged or saved as it is may be long and is not enriched. It becomes several focused
-memories, which together lack nothing that it names, numbers, dates or denies, and the original is archived.
-Otherwise it stays, with the reason, and is not tried again. The caller's labels stay.
+memories if each of them may be stored, and the original is archived, as their evidence. Otherwise it stays,
+with the reason, and is not tried again. The caller's labels stay.
 """
 
 from collections.abc import Sequence

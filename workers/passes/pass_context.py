@@ -63,7 +63,7 @@ class PassContext:
         return self.resources.settings.dream_lease * 0.8
 
     def has_time(self) -> bool:
-        """Tell whether a call of the model and its repair would end in time, each at its timeout."""
+        """Tell whether two calls of the model would end in time, each at its timeout."""
         return self.seconds + 2 * self.resources.settings.llm_timeout < self.time_limit_seconds
 
     async def free_tokens(self, directive: str) -> int:
@@ -111,8 +111,13 @@ class PassContext:
                 await self._count(usage, cost)
 
     async def decide(self, statements: Sequence[Statement]) -> list[Decision]:
-        """Decide about statements: by the judge that is trusted now, or by signs. No transaction is open."""
-        judge = await find_trusted_judge(self.resources)
+        """Decide about statements: by the judge that is trusted now, or by signs. No transaction is open.
+
+        Raises LeaseLost if another worker has the job by now.
+        """
+        judge = await find_trusted_judge(self.resources) if statements else None
+        if judge is not None:
+            await self._save_inputs()
         payer = Payer(self.run.tenant, self.run.agent_id, self.run.user_id, Purpose.JUDGE)
         return await decision.decide(judge, payer, statements)
 

@@ -1,7 +1,9 @@
 """Let what a pass finds in doubt wait for a judge or a caller, in the transaction that applies the pass."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from shared.dreams.runs import undone_change_queries
 from shared.dreams.runs.applied_changes import AppliedChanges
 from shared.dreams.runs.dream_run import Run
 from shared.dreams.runs.outcome import Outcome
@@ -19,7 +21,8 @@ async def hold_doubted(
 
     If the scope has no room for all of it, the turns count as unread, and are mined again once there is room.
     """
-    drafts = [_with_stored_ids(draft, applied_changes) for draft in outcome.held]
+    drafts = await _without_undone(tx, outcome.held, applied_changes)
+    drafts = [_with_stored_ids(draft, applied_changes) for draft in drafts]
     held = await hold.hold(tx, settings, run.scope, drafts)
     applied_changes.held_count = len(held.proposal_ids)
     if held.without_evidence:
@@ -28,6 +31,21 @@ async def hold_doubted(
         return outcome
     applied_changes.skipped.append({"code": RejectionCode.OVER_QUOTA})
     return replace(outcome, turns=[], has_more=True)
+
+
+async def _without_undone(
+    tx: Transaction, drafts: Sequence[ProposalDraft], applied_changes: AppliedChanges
+) -> list[ProposalDraft]:
+    """Leave out merges that somebody has undone: a judge that is trusted later would do them again."""
+    merged_ids = {memory_id for draft in drafts for memory_id in draft.replaces}
+    if not merged_ids:
+        return list(drafts)
+    undone = await undone_change_queries.find(tx, merged_ids)
+    forbidden = [draft for draft in drafts if undone.forbids_merge(draft.replaces)]
+    applied_changes.skipped += [
+        {"code": RejectionCode.UNDONE_BEFORE, "ids": list(draft.replaces)} for draft in forbidden
+    ]
+    return [draft for draft in drafts if draft not in forbidden]
 
 
 def _with_stored_ids(draft: ProposalDraft, applied_changes: AppliedChanges) -> ProposalDraft:

@@ -14,7 +14,7 @@ replacement with it was accepted.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shared.dreams.verification import anti_pattern_form, merge
 from shared.dreams.verification.merge import MergedFields
@@ -49,13 +49,6 @@ class Snapshot:
     def prune_quota(self) -> int:
         """The number of memories that this run may still prune."""
         return max(0, self.scope_size // PRUNE_ONE_IN - self.pruned_count)
-
-    def remaining_after(self, checked_plan: "CheckedPlan") -> "Snapshot":
-        """Return what can still be offered once the accepted part of a plan counts as applied."""
-        remaining = {
-            id_: memory for id_, memory in self.memories.items() if id_ not in checked_plan.archived_ids
-        }
-        return replace(self, memories=remaining, pruned_count=self.pruned_count + len(checked_plan.prunes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ REPAIRABLE = frozenset(
         RejectionCode.ADDS_SPECIFICS,
     }
 )
-"""Codes of items that a model can repair if it is asked again with the reason."""
+"""Codes of changes of skills that a model can repair if it is asked again with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

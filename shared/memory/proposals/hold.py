@@ -27,7 +27,7 @@ class Held(NamedTuple):
     """The ids of the proposals that wait now, and how many drafts were left out.
 
     `over_limit` are those for which the scope has no room, `without_evidence` those of which something was
-    deleted meanwhile.
+    deleted or edited meanwhile.
     """
 
     proposal_ids: list[str]
@@ -44,12 +44,13 @@ class _Evidence:
     edited_at: Mapping[str, datetime | None]
 
     def has_all(self, draft: ProposalDraft) -> bool:
-        """Tell whether everything that a draft names is there, and that it rests on something."""
+        """Tell whether what a draft names is there, as it was read, and that it rests on something."""
         has_some = bool(draft.evidence_turns or draft.evidence_memory_ids)
         return (
             has_some
             and self.turn_keys.issuperset(draft.evidence_turns)
             and draft.memory_ids <= self.edited_at.keys()
+            and all(self.edited_at[memory_id] == at for memory_id, at in draft.edited_at.items())
         )
 
 

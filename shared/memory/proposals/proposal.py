@@ -1,7 +1,7 @@
 """Proposals of memories: as a pass makes them, and as they are stored and returned by the API."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -39,6 +39,8 @@ class ProposalDraft:
     `row` is the row of the memory that it would become, as `new_rows` builds it. `closes` is the id of a
     memory that it would end. `replaces` are those that it would archive: the note of a rewriting, the
     sources of a merge. Evidence is turns, as (session id, seq), and memories; there is at least one of them.
+    `edited_at` are the times of the last edit of memories, as they were read: what was edited since is not
+    what the draft was made from.
     """
 
     kind: ProposalKind
@@ -48,6 +50,7 @@ class ProposalDraft:
     closes: str | None = None
     replaces: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
+    edited_at: Mapping[str, datetime | None] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

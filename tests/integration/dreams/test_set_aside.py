@@ -1,44 +1,19 @@
 """DR1, DR4: what a model gives no usable reply about is set aside, and everything else is consolidated."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from shared.foundation import config
 from tests.conftest import Gateway, running_gateway
-from tests.integration.dreams.conftest import execute_run, live, merge_reply, run_dream, save_memories
+from tests.integration.dreams.conftest import execute_run, merge_reply, run_dream, save_memories
 from tests.integration.dreams.plans import NOTHING, shown_ids
-from tests.standins.behaviours import Refusal, Reply, Status
+from tests.standins.behaviours import Refusal, Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
 
 
 async def consolidate(gateway: Gateway) -> dict[str, Any]:
     return dict((await run_dream(gateway, passes=["consolidate"]))["passes"][0])
-
-
-def partly_lossy(ids: list[str]) -> Reply:
-    """Return a plan whose deletion is acceptable and whose merge loses the address."""
-    lossy = {"content": "Ada lives in Lyon, France.", "sourceIds": ids[:2]}
-    return Reply(json.dumps({"toDelete": [{"id": ids[2], "reason": "ephemeral"}], "toSave": [lossy]}))
-
-
-async def test_a_useless_repair_keeps_what_was_accepted(model_gateway: Gateway, models: ModelServer) -> None:
-    ids = await save_memories(model_gateway)
-    for useless in (Refusal(), Reply("I can't."), Status(500)):
-        await model_gateway.client.patch(f"/v1/memories/{ids[4]}", json={"importance": 0.6, "tags": []})
-        models.chat_replies.extend([partly_lossy(ids), useless])
-        calls = len(models.chat_calls)
-
-        consolidation = await consolidate(model_gateway)
-
-        assert consolidation["state"] == "done", consolidation
-        assert len(models.chat_calls) == calls + 2
-        codes = [rejection["code"] for rejection in consolidation["rejections"]]
-        assert "repair_failed" in codes
-        assert ids[2] not in await live(model_gateway)
-        assert set(ids[:2]) <= set(await live(model_gateway)), "the sources of a rejected merge stay"
-        [ids[2]] = [(await _save(model_gateway, f"Ada is on the bus number {calls} right now."))]
 
 
 async def _save(gateway: Gateway, content: str) -> str:

@@ -1,4 +1,4 @@
-"""LT16: a final memory over a size is replaced by focused ones that lack nothing of it, or it stays."""
+"""LT16: a final memory over a size is replaced by focused ones that say what it says, or it stays."""
 
 import json
 from datetime import UTC, datetime
@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from shared.memory.longterm import queries
+from shared.verification.claim import Verdict
 from tests.conftest import Gateway
 from tests.draining import drain
 from tests.integration.enrichment.conftest import live, load, save
 from tests.integration.enrichment.limited_model import FACTS, NOTE, Limited, note_of
+from tests.standins.asked_claims import asked_claims
 from tests.standins.behaviours import Reply
 from tests.standins.models import ModelServer
 from tests.standins.wire import Call
@@ -75,12 +77,11 @@ def same(call: Call) -> str:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (json.dumps([{"content": "There are drawers with tools."}]), "the rewriting lost words"),
         ("[]", "too long, but the model found nothing in it"),
         (same, "too long, and so is its rewriting"),
         ("Sure!", "the reply holds no JSON"),
     ],
-    ids=["loses", "nothing", "as long", "useless"],
+    ids=["nothing", "as long", "useless"],
 )
 async def test_what_can_not_be_compacted_stays_says_why_and_is_tried_again_only_when_it_was_changed(
     enricher: Gateway, models: ModelServer, answer: Any, reason: str
@@ -96,6 +97,33 @@ async def test_what_can_not_be_compacted_stays_says_why_and_is_tried_again_only_
     await enricher.client.patch(f"/v1/memories/{memory_id}", json={"content": changed})
     assert (await load(enricher, memory_id))["failure_reason"] is None
     assert await compact(enricher) == 1
+
+
+async def test_a_memory_of_which_one_statement_is_not_in_it_stays_whole_and_says_why(
+    enricher: Gateway, models: ModelServer
+) -> None:
+    models.chat_default = Limited(109, "length")
+
+    def all_but_one(call: Call) -> str:
+        verdicts = [
+            {
+                "claim": claim.number,
+                "quote": claim.statement,
+                "verdict": Verdict.NOT_SAID if claim.statement == FACTS[-1] else Verdict.SUPPORTED,
+            }
+            for claim in asked_claims(call)
+        ]
+        return json.dumps({"verdicts": verdicts})
+
+    models.judge_default = Reply(all_but_one, usage=None)
+    memory_id = await save(enricher, NOTE, enrich=False)
+    assert await compact(enricher) == 1
+    memory = await load(enricher, memory_id)
+    assert (memory["state"], memory["archived_at"], memory["superseded_by"]) == ("final", None, [])
+    assert memory["failure_reason"] == "too long, and its rewriting is in doubt"
+    assert await live(enricher) == [NOTE]
+    assert (await enricher.client.get("/v1/proposals")).json()["results"] == []
+    assert await compact(enricher) == 0
 
 
 async def test_a_memory_that_changes_while_the_model_thinks_is_not_replaced(

@@ -15,6 +15,7 @@ from shared.jobs.table import job, model_pause
 from tests.conftest import Gateway, running_gateway
 from tests.draining import drain, make_due
 from tests.integration.enrichment.conftest import enrich, load, save
+from tests.integration.enrichment.limited_model import Limited
 from tests.standins.behaviours import Drop, Garbage, Refusal, Reply, Status, Truncated, WrongShape
 from tests.standins.models import ModelServer
 from tests.standins.wire import Behaviour, Call, Wire
@@ -181,9 +182,9 @@ async def test_a_probe_that_is_cut_off_ends_the_pause(open_gateway: Open, models
 async def test_a_note_over_the_number_of_tokens_is_split_without_a_call(
     open_gateway: Open, models: ModelServer
 ) -> None:
-    models.chat_default = Reply(repeat)
-    note = " ".join(f"Drawer {number} holds the tool T{number * 7}." for number in range(100))
-    async with open_gateway(llm_prompt_tokens=1900) as gateway:
+    models.chat_default = Limited(400, "length")
+    note = " ".join(f"Drawer {number} holds the tool T{number * 7}." for number in range(400))
+    async with open_gateway(llm_prompt_tokens=3000) as gateway:
         raw = await enrich(gateway, note)
         assert raw["state"] == "archived"
         notes = [json.loads(call.body["messages"][-1]["content"])["content"] for call in models.chat_calls]

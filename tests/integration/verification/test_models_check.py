@@ -7,6 +7,7 @@ from shared.foundation import errors
 from tests.standins.asked_claims import VerdictOf, by_label, reply_text, yes_to_all
 from tests.standins.behaviours import Reply, Status
 from tests.standins.models import ModelServer
+from tests.standins.wire import Call
 
 Printed = pytest.CaptureFixture[str]
 
@@ -34,8 +35,10 @@ def test_one_that_says_yes_to_all_is_not(models: ModelServer, capsys: Printed) -
 
 
 def test_replies_without_verdicts_count_as_wrong(models: ModelServer, capsys: Printed) -> None:
-    models.chat_replies.append(Reply("I support them all."))
-    models.judge_default = judging(by_label)
+    def all_but_the_first(call: Call) -> str:
+        return reply_text(call, by_label) if len(models.judge_calls) > 1 else "I support them all."
+
+    models.judge_default = Reply(all_but_the_first)
     judge_check.check(models.url, "broken")
     output = capsys.readouterr().out
     assert "20 claims have no clear verdict" in output

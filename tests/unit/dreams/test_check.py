@@ -210,14 +210,6 @@ def test_if_an_id_is_deleted_twice_the_first_reason_counts() -> None:
     assert codes(check(proposed, snapshot(*many_memories(20)))) == [RejectionCode.NEEDS_REPLACEMENT]
 
 
-def test_the_rejection_of_a_merge_that_loses_a_name_has_the_lost_words() -> None:
-    memories = [memory(1, "User likes Earl Grey"), memory(2, TEA)]
-    [rejection] = check(plan(replacement(TEA, 1, 2)), snapshot(*memories)).rejections
-    assert rejection.code == RejectionCode.LOSES_SPECIFICS
-    assert rejection.words == ("Earl", "Grey")
-    assert rejection.item == {"kind": "replacement", "ids": [memory_id(1), memory_id(2)], "index": 0}
-
-
 def test_a_change_of_labels_only_is_accepted_and_no_change_is_rejected() -> None:
     original = memory(1, TEA, category="general", tags=["drink"])
     assert len(check(plan(replacement(TEA, 1, category="food")), snapshot(original)).merges) == 1
@@ -278,12 +270,3 @@ def test_two_checks_of_the_same_plan_return_equal_merges() -> None:
     first, second = (check(plan(replacement(GREEN, 1, 2)), shown).merges[0] for _ in range(2))
     assert isinstance(first, Merge)
     assert first == second
-
-
-def test_the_remaining_snapshot_lacks_archived_memories_and_counts_pruned_ones() -> None:
-    memories = [memory(0, TEA), memory(1, GREEN), *many_memories(20)[2:]]
-    before = snapshot(*memories, pruned_already=1)
-    remaining = before.remaining_after(check(plan(replacement(GREEN, 0, 1), *deletions(2)), before))
-    assert remaining.memories.keys() == {memory_id(number) for number in range(3, 20)}
-    assert (before.prune_quota, remaining.pruned_count, remaining.prune_quota) == (3, 2, 2)
-    assert (remaining.scope, remaining.scope_size) == (before.scope, before.scope_size)

@@ -1,4 +1,4 @@
-"""What a sensible model writes about examples/dream is accepted, and the tempting mistakes are not."""
+"""What a sensible model writes about examples/dream is accepted; a tempting mistake waits, or is rejected."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from shared.dreams.verification.check import Snapshot, check
+from shared.dreams.verification.check import CheckedPlan, Snapshot, check
 from shared.foundation.scope import Scope
 from shared.memory.longterm.memory import Memory
+from shared.verification.decision import Fate, decide_by_signs
+from shared.verification.signs import SignFinder
 from tests.unit.dreams.builders import SCOPE, memory, plan, replacement
+from workers.dream.decided_merges import merged_statement
 
 ROWS = json.loads((Path(__file__).parents[3] / "examples" / "dream" / "scope.json").read_text("utf-8"))[
     "entries"
@@ -63,18 +66,20 @@ def to_ids(short_ids: str) -> list[str]:
     return [f"{short_id[0]}{short_id[1:]:0>11}" for short_id in short_ids.split()]
 
 
-def check_merge(content: str, short_ids: str) -> tuple[int, list[str]]:
+def checked_merge(content: str, short_ids: str) -> CheckedPlan:
     ids = to_ids(short_ids)
     scope = Scope(SCOPE.tenant, SCOPE.agent_id, MEMORIES[ids[0]].user_id)
-    checked = check(plan(replacement(content, *ids)), Snapshot(scope, MEMORIES, len(MEMORIES)))
-    return len(checked.merges), [f"{rejection.code}: {rejection.words}" for rejection in checked.rejections]
+    return check(plan(replacement(content, *ids)), Snapshot(scope, MEMORIES, len(MEMORIES)))
 
 
 @pytest.mark.parametrize(("content", "ids"), SENSIBLE)
 def test_a_sensible_merge_is_accepted(content: str, ids: str) -> None:
-    assert check_merge(content, ids) == (1, [])
+    checked = checked_merge(content, ids)
+    assert (len(checked.merges), checked.rejections) == (1, ())
 
 
 @pytest.mark.parametrize(("content", "ids"), TEMPTING)
-def test_a_tempting_mistake_is_rejected(content: str, ids: str) -> None:
-    assert check_merge(content, ids)[0] == 0
+def test_a_tempting_mistake_is_not_applied_without_a_judge(content: str, ids: str) -> None:
+    for merge in checked_merge(content, ids).merges:
+        sources = [MEMORIES[id_] for id_ in merge.source_ids]
+        assert decide_by_signs(merged_statement(merge, sources), SignFinder()).fate is Fate.HELD
