@@ -11,6 +11,7 @@ from datetime import datetime
 
 from shared.conversation.sessions import queries as session_queries
 from shared.foundation import errors
+from shared.foundation.origin import Origin
 from shared.foundation.stages import Pipeline, RecordKind
 from shared.infra.postgres import transaction_time
 from shared.infra.transaction import Transaction
@@ -156,7 +157,7 @@ async def _insert(tx: Transaction, proposal: Proposal, decision: Decision, at: d
     columns |= {"judge_model": decision.judge_model}
     if at is not None:
         columns["valid_from"] = at
-    new_row = new_rows.row_from_draft(draft, **columns)
+    new_row = new_rows.row_from_draft(draft, Origin.from_row(proposal.row), **columns)
     (row,) = await memory_queries.upsert(tx, proposal.scope, [new_row])
     memory = Memory.from_row(row)
     if row["inserted"]:

@@ -1,4 +1,4 @@
-"""TR4: what code sees of statements in doubt. A sign may be wrong often; a wrong statement without one is rare."""
+"""TR4: what code sees of statements in doubt: it may be wrong often, if few wrong statements pass."""
 
 import re
 from collections.abc import Callable
