@@ -6,7 +6,7 @@ forgotten with the batch.
 
 from collections.abc import Sequence
 
-from shared.language import swaps, wording
+from shared.language import person, swaps, wording
 from shared.language.specifics import ParsedText
 from shared.language.swaps import Clause
 from shared.language.text_parser import parse_text
@@ -23,6 +23,7 @@ class TextReader:
         self._clauses: dict[str, list[Clause]] = {}
         self._spans: dict[str, list[tuple[Span, frozenset[str]]]] = {}
         self._parsed: dict[str, ParsedText] = {}
+        self._names: dict[str, frozenset[str]] = {}
 
     def clauses(self, text: str) -> Sequence[Clause]:
         """Return the clauses of a text with their names and quantities."""
@@ -42,3 +43,9 @@ class TextReader:
         if text not in self._parsed:
             self._parsed[text] = parse_text(text[:MAX_CHARACTERS])
         return self._parsed[text]
+
+    def names(self, text: str) -> frozenset[str]:
+        """Return the words of a text that a capital within a sentence shows to be names."""
+        if text not in self._names:
+            self._names[text] = frozenset(person.names_in(text[:MAX_CHARACTERS]))
+        return self._names[text]

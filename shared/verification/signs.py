@@ -69,7 +69,9 @@ class SignFinder:
         signs |= {Sign(cue) for cue in cues_of(match.span.sentence) - cues_of(statement)}
         if negation.denies(statement) is not negation.denies(negation.without_answer(match.span.text)):
             signs.add(Sign.NEGATION)
-        if not Subjects(statement, match, asked, context).are_same():
+        is_swapped = swaps.swapped_in_clauses(statement, self._reader.clauses(match.span.sentence))
+        names = frozenset[str]().union(*map(self._reader.names, context))
+        if is_swapped or not Subjects(statement, match, asked, names).are_same():
             signs.add(Sign.SUBJECT)
         return signs
 

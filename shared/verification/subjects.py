@@ -1,6 +1,6 @@
 """Tell whether a passage speaks of the same subject as a statement: of its writer, or of who is named."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from shared.language import common_words, named_days, person
 from shared.language.wording import Match
@@ -13,12 +13,14 @@ class Subjects:
     context, or if it begins the statement and is not known to begin sentences.
     """
 
-    def __init__(self, statement: str, match: Match, asked: Sequence[str], context: Iterable[str]) -> None:
+    def __init__(
+        self, statement: str, match: Match, asked: Sequence[str], names_of_context: frozenset[str]
+    ) -> None:
         self._statement = statement
         self._match = match
         self._asked = asked
-        texts = (statement, match.span.sentence, *context)
-        known = frozenset[str]().union(person.first_name(statement), *map(person.names_in, texts))
+        known = names_of_context.union(person.first_name(statement), person.names_in(statement))
+        known |= person.names_in(match.span.sentence)
         self._known = known - named_days.ALL_NAMES - common_words.USER_WORDS
         self._words = frozenset(person.words_of(statement))
 

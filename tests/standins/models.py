@@ -25,6 +25,8 @@ from tests.standins.asked_claims import asks_for_verdicts, is_for_judge, reply_t
 from tests.standins.behaviours import Hang, Reply, Slow, Status, Vectors
 from tests.standins.wire import CHAT, EMBEDDINGS, Behaviour, Call, Wire
 
+_AGREEING = Reply(lambda call: reply_text(call, yes_to_all))
+
 
 class ModelServer:
     """A stand-in in threads of this process. As a context manager, it starts and stops by itself.
@@ -40,7 +42,7 @@ class ModelServer:
         self._first_default: Behaviour = chat_default or Reply()
         self.chat_default = self._first_default
         self.embedding_default: Behaviour = Vectors()
-        self.judge_default: Behaviour = Reply(lambda call: reply_text(call, yes_to_all))
+        self.judge_default: Behaviour = _AGREEING
         self.chat_replies: deque[Behaviour] = deque()
         self.embedding_replies: deque[Behaviour] = deque()
         self.closing = threading.Event()
@@ -125,6 +127,7 @@ class ModelServer:
         self.chat_replies.clear()
         self.embedding_replies.clear()
         self.chat_default, self.embedding_default = self._first_default, Vectors()
+        self.judge_default = _AGREEING
         self.release()
 
     def respond(self, path: str, raw: bytes, headers: dict[str, str], connection: socket.socket) -> bool:

@@ -48,6 +48,7 @@ async def read_present(tx: Transaction, run: Run, outcome: Outcome) -> Present:
     ids |= {removal.memory.id for removal in outcome.removals} | set(ids_by_fingerprint.values())
     ids |= {reinforcement.memory.id for reinforcement in outcome.reinforcements}
     ids |= {closing.memory.id for closing in outcome.closings}
+    ids |= {rivalry.memory.id for rivalry in outcome.contests}
     memories = await memory_queries.lock(tx, sorted(ids))
     return Present(
         memories={memory.id: memory for memory in memories},

@@ -28,13 +28,14 @@ def delete_after_gathering(monkeypatch: pytest.MonkeyPatch, delete: Deletion) ->
 def delete_while_thinking(
     monkeypatch: pytest.MonkeyPatch, gateway: Gateway, path: str, method: str = "DELETE", **request: Any
 ) -> None:
-    """Delete something, or edit it, after the model has replied and before the pass records."""
+    """Delete something, or edit it, after the model's next reply and before the pass records."""
     model = gateway.resources.language_model
     assert model is not None
     complete = LanguageModel.complete
 
     async def complete_and_delete(self: LanguageModel, *arguments: Any, **more: Any) -> Any:
         reply = await complete(self, *arguments, **more)
+        monkeypatch.setattr(LanguageModel, "complete", complete)
         response = await gateway.client.request(method, path, **request)
         assert response.is_success, response.text
         return reply

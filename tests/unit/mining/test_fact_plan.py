@@ -76,7 +76,13 @@ def test_a_plan_with_a_number_without_end_can_be_stored_and_keeps_its_source(num
 
 
 def test_a_plan_is_stored_in_the_models_own_format() -> None:
-    fields = {"relation": "changed", "of": "0123456789ab", "sources": [["talk\x00", 3]], "importance": 2}
+    fields = {
+        "relation": "changed",
+        "of": "0123456789ab",
+        "sources": [["talk\x00", 3]],
+        "importance": 2,
+        "quotes": ["likes tea"],
+    }
     [stored] = fact_plan.as_json([parse_one(**fields)])
     assert stored == {
         "content": "Ada likes tea.",
@@ -87,6 +93,7 @@ def test_a_plan_is_stored_in_the_models_own_format() -> None:
         "relation": "changed",
         "of": "0123456789ab",
         "sources": [["talk\ufffd", 3]],
+        "quotes": ["likes tea"],
     }
 
 
