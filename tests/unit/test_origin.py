@@ -48,7 +48,7 @@ def test_what_is_imported_is_trusted_at_most_as_its_importer() -> None:
     importer = Caller("k", "t", frozenset({"write"})).origin
     for trust in RISING:
         imported = Origin(channel=Channel.MODEL, trust=trust, key_id="other").imported(importer)
-        assert imported == Origin(channel=Channel.IMPORT, trust=min(trust, Trust.AGENT), key_id="k")
+        assert imported == Origin(channel=Channel.MODEL, trust=min(trust, Trust.AGENT), key_id="k")
 
 
 def test_answers_do_not_name_the_key() -> None:

@@ -146,8 +146,9 @@ async def test_an_approval_of_a_merge_does_what_the_pass_would_have_done(
     same = ("category", "tags", "metadata", "importance", "state", "reinforcement_count", "origin", "key")
     assert {name: approved[name] for name in same} == {name: applied[name] for name in same}
     assert (approved["derived_from"], applied["derived_from"]) == (ann_ids[:2], bea_ids[:2])
-    for one, other in zip(held_sources, sources, strict=True):
-        assert (one["state"], one["archived_by"]) == (other["state"], other["archived_by"])
+    for held_source, source in zip(held_sources, sources, strict=True):
+        assert held_source["state"] == source["state"]
+        assert held_source["archived_by"] == source["archived_by"]
 
 
 async def test_a_judge_that_is_away_leaves_a_merge_to_the_signs(

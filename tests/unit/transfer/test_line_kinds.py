@@ -34,6 +34,8 @@ NOT_EXPORTED = {
     "document": _TENANT,
     "skill_version": "earlier versions; the current one is exported as the skill",
     "skill_proposal": _RUNS,
+    "proposal": "of this installation's judge and callers; what was approved is a memory",
+    "proposal_evidence": "of proposals, which are not exported",
     "skill_use": "in which sessions of this installation a skill was used",
     "document_chunk": _TENANT,
     "parsed_chunk": _TENANT,

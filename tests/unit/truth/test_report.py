@@ -15,7 +15,7 @@ def _memory(id_: str, content: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_text_is_stored_held_or_refused() -> None:
-    scope = Scope([_memory("1", "The user  lives in Vejle.")], [{"id": "p", "item": {"content": "Tea."}}])
+    scope = Scope([_memory("1", "The user  lives in Vejle.")], [{"id": "p", "text": "Tea."}])
     fates = [scope.fate([text]) for text in ("the user lives in Vejle.", "Tea.", "Coffee.")]
     assert fates == [Fate.STORED, Fate.HELD, Fate.REFUSED]
 

@@ -37,7 +37,7 @@ class StandInJudge:
         self.asked += claims
         if self.fails_with is not None:
             raise self.fails_with
-        return [verdict and Judgement(verdict, "words") for verdict in self.verdicts[: len(claims)]]
+        return [Judgement(item, "words") if item else None for item in self.verdicts[: len(claims)]]
 
 
 def closing(
