@@ -88,6 +88,7 @@ class SignFinder:
         signs = {Sign.ADDED} if _is_added(text, specifics) else set[Sign]()
         if match is None or match.covered < MIN_RETOLD or match.used < MIN_USED:
             return signs | {Sign.OTHER_WORDS}
+        signs |= {Sign(cue) for cue in cues_of(match.span.sentence) - cues_of(text)}
         if negation.denies(text) is not negation.denies(match.span.text):
             signs.add(Sign.NEGATION)
         clauses = [clause for source in sources for clause in self._reader.clauses(source)]
