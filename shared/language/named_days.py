@@ -1,7 +1,7 @@
 """The days that a text speaks of without a whole date: "tomorrow", "next Tuesday", "12 May".
 
-A rewriting puts dates in their place, counted from the dates on which the text was written. It neither
-loses the weekday then nor invents the date.
+What retells a text puts dates in their place, counted from the dates on which the text was written. It
+invents nothing by that.
 """
 
 import re
@@ -48,11 +48,6 @@ _MONTHS = (
 )
 _MONTH_NAMES = tuple(frozenset(names.split()) for names in _MONTHS)
 ALL_NAMES = frozenset[str]().union(*_WEEKDAY_NAMES, *_MONTH_NAMES)
-_AMBIGUOUS = frozenset(
-    "march may mai mars mei sept thur thurs august segunda terça quarta quinta sexta".split()  # noqa: SIM905
-)
-_MIN_NAME_LENGTH = 4
-"""Shorter names are other words, too, when they are written in lower case: sat, sun, mar."""
 _OFFSETS = {
     -2: "vorgestern anteayer",
     -1: "yesterday last gestern hier ayer ieri ontem gisteren вчера",
@@ -69,21 +64,6 @@ _NUMBERS |= {"einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5
 _NEAR_DAYS = 14
 
 
-def add_names_of_days(rewriting: ParsedText, written_on: Collection[date]) -> None:
-    """Let a date in the rewriting stand for its weekday, its day and month, and its distance in days."""
-    _add_other_names(rewriting)
-    for day in map(date.fromisoformat, sorted(rewriting.days)):
-        names = _WEEKDAY_NAMES[day.weekday()] | _MONTH_NAMES[day.month - 1]
-        rewriting.words |= names
-        rewriting.capitals |= names
-        for number in (day.day, day.year):
-            rewriting.numbers.setdefault(str(number), set()).add("")
-        for distance in (abs((day - written_date).days) for written_date in written_on):
-            rewriting.numbers.setdefault(str(distance), set()).update(("", "day"))
-            if distance % 7 == 0:
-                rewriting.numbers.setdefault(str(distance // 7), set()).update(("", "week"))
-
-
 def add_meant_days(shown: ParsedText, written_on: Collection[date]) -> None:
     """Add the days that a text may mean, counted from its dates, and the names of their weekdays."""
     _add_other_names(shown)
@@ -96,19 +76,6 @@ def add_meant_days(shown: ParsedText, written_on: Collection[date]) -> None:
         shown.days |= {day.isoformat() for day in meant_days}
     for day in map(date.fromisoformat, sorted(shown.days)):
         shown.words |= _WEEKDAY_NAMES[day.weekday()] | _MONTH_NAMES[day.month - 1]
-
-
-def lost_names(text: ParsedText, rewriting: ParsedText) -> list[str]:
-    """Return the weekdays and months that a text names, in lower case too, and its rewriting does not.
-
-    What stands for them in the rewriting was added by `add_names_of_days`.
-    """
-    lost = []
-    for names in (*_WEEKDAY_NAMES, *_MONTH_NAMES):
-        said = (names & text.words) - _AMBIGUOUS
-        if names.isdisjoint(rewriting.words):
-            lost += sorted(name for name in said if len(name) >= _MIN_NAME_LENGTH)
-    return lost
 
 
 def add_near_years(shown: ParsedText, written_on: Collection[date]) -> None:

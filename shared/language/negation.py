@@ -117,35 +117,6 @@ def without_answer(text: str) -> str:
     return text[answer.end() :] if answer and answer[1].casefold() in _DENYING else text
 
 
-@dataclass(frozen=True, slots=True)
-class SaidDenials:
-    """What sources deny, the stems of each clause in which they deny nothing, and all their words."""
-
-    denials: Sequence[Denial]
-    said_stems: Sequence[frozenset[str]]
-    words: frozenset[str]
-
-    @classmethod
-    def read(cls, source: str) -> "SaidDenials":
-        """Read a source."""
-        return cls(tuple(_denials(source)), tuple(_stems_without_denial(source)), _words_of(source))
-
-    @classmethod
-    def of_denied(cls, question: str) -> "SaidDenials":
-        """Return what "No" denies as the answer to a question."""
-        return cls((Denial("no", _content_stems(_WORD.findall(question.casefold()))),), (), frozenset())
-
-    @classmethod
-    def join(cls, sources: Iterable["SaidDenials"]) -> "SaidDenials":
-        """Return what several sources say together."""
-        all_sources = list(sources)
-        return cls(
-            [denial for source in all_sources for denial in source.denials],
-            [stems for source in all_sources for stems in source.said_stems],
-            frozenset[str]().union(*(source.words for source in all_sources)),
-        )
-
-
 def changed_negations(content: str, sources: Sequence[str]) -> list[str]:
     """Return the wordings of what is denied in the sources or in the text, but not in both."""
     text_denials = list(_denials(content))
@@ -170,23 +141,18 @@ def contradicted_words(content: str, sources: Sequence[str]) -> list[str]:
 
     A text that says only a part of its sources may leave a denial out, with all that is denied.
     """
-    return contradicted_in(content, SaidDenials.join(map(SaidDenials.read, sources)))
-
-
-def contradicted_in(content: str, said: SaidDenials) -> list[str]:
-    """Return what `contradicted_words` returns, of sources that were read before."""
-    text_denials = list(_denials(content))
-    text_stems = frozenset(tokenizer.tokenize(content))
+    denials = [denial for source in sources for denial in _denials(source)]
+    said_stems = [stems for source in sources for stems in _stems_without_denial(source)]
+    text_denials, text_stems = list(_denials(content)), frozenset(tokenizer.tokenize(content))
     repeated_denials = [
         denial
-        for denial in said.denials
-        if denial.near_stems <= text_stems
-        and not any(denial.near_stems <= stems for stems in said.said_stems)
+        for denial in denials
+        if denial.near_stems <= text_stems and not any(denial.near_stems <= stems for stems in said_stems)
     ]
     return [
         *_unmatched(repeated_denials, text_denials),
-        *_unmatched(text_denials, said.denials),
-        *_changed_opposites(content, said.words),
+        *_unmatched(text_denials, denials),
+        *_changed_opposites(content, frozenset[str]().union(*map(_words_of, sources))),
     ]
 
 
