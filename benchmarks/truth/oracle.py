@@ -88,8 +88,9 @@ def _claim_matches(prompt: str) -> list[re.Match[str]]:
 
 def _read(match: re.Match[str]) -> tuple[int, Question, str]:
     number, evidence, closes, new, statement = match.groups()
-    first_turn = evidence.split("\n", 1)[0]
-    return int(number), (statement or new, closes), _TURN_HEAD.sub("", first_turn)
+    # The turns before the last one may only explain it: a quote must stand in a source.
+    last_turn = evidence.strip().rsplit("\n", 1)[-1]
+    return int(number), (statement or new, closes), _TURN_HEAD.sub("", last_turn)
 
 
 def _hash(question: Question) -> int:

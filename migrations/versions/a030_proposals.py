@@ -127,6 +127,8 @@ def _create_triggers() -> None:
         """
         CREATE FUNCTION drop_without_evidence() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
+            -- Two transactions that each delete the other's last neighbour must see each other.
+            PERFORM FROM proposal WHERE tenant = OLD.tenant AND id = OLD.proposal_id FOR UPDATE;
             DELETE FROM proposal p WHERE p.tenant = OLD.tenant AND p.id = OLD.proposal_id AND NOT EXISTS (
                 SELECT FROM proposal_evidence e WHERE e.tenant = p.tenant AND e.proposal_id = p.id);
             RETURN NULL;

@@ -86,6 +86,8 @@ async def _require_unchanged(tx: Transaction, proposal: Proposal, decision: Deci
         raise errors.Conflict("some of the evidence of the proposal was deleted or edited since")
     memories = {memory.id: memory for memory in await memory_queries.read(tx, list(proposal.edited_at))}
     for memory_id, edited_at in sorted(proposal.edited_at.items()):
+        if memory_id == proposal.closes and not decision.closes:
+            continue
         memory = memories.get(memory_id)
         if memory is None or memory.updated_at != edited_at:
             raise errors.Conflict(f"memory '{memory_id}' was deleted or edited since it was proposed")

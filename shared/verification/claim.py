@@ -26,12 +26,14 @@ class Claim:
     """A statement and its evidence.
 
     With `closes`, which is an earlier statement, the claim is that the evidence ends it; `statement` is then
-    what is to take its place.
+    what is to take its place. `quotable` are the texts in which a quote must stand: the rest of the evidence
+    only explains them. None: any of it.
     """
 
     statement: str
     evidence: tuple[Evidence, ...]
     closes: str | None = None
+    quotable: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

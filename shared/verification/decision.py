@@ -83,9 +83,11 @@ class Statement:
 
     def claims(self) -> list[Claim]:
         """Return what a judge is asked: whether it is so, and whether what it closes has ended."""
-        shown = tuple(self.shown or self.evidence)
-        claims = [Claim(self.text, shown)]
-        return claims if self.closes is None else [*claims, Claim(self.text, shown, self.closes.text)]
+        shown, quotable = tuple(self.shown or self.evidence), tuple(item.text for item in self.evidence)
+        claims = [Claim(self.text, shown, quotable=quotable)]
+        if self.closes is not None:
+            claims.append(Claim(self.text, shown, self.closes.text, quotable))
+        return claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,8 @@ async def decide(judge: Judge | None, payer: Payer, statements: Sequence[Stateme
     judged = iter(await _ask(judge, payer, [claim for item in statements for claim in item.claims()]))
     decisions: list[Decision | None] = []
     for statement in statements:
-        judgements = [judgement for _ in statement.claims() if (judgement := next(judged)) is not None]
-        is_judged = judge is not None and len(judgements) == len(statement.claims())
-        decisions.append(_by_verdicts(judge.model, judgements) if judge and is_judged else None)
+        judgement, *closings = [next(judged) for _ in statement.claims()]
+        decisions.append(_by_verdicts(judge.model, judgement, closings) if judge and judgement else None)
     # Long texts take seconds to read: other work of the process goes on meanwhile.
     return await asyncio.to_thread(_complete, statements, decisions)
 
@@ -137,19 +138,22 @@ async def _ask(judge: Judge | None, payer: Payer, claims: Sequence[Claim]) -> li
         return [None] * len(claims)
     try:
         return await judge.ask(payer, claims)
-    except (errors.OverBudget, errors.Unavailable, errors.PromptTooLong):
+    except (errors.OverBudget, errors.Unavailable):
         return [None] * len(claims)
 
 
-def _by_verdicts(model: str, judgements: Sequence[Judgement]) -> Decision:
-    judgement, *closings = judgements
+def _by_verdicts(model: str, judgement: Judgement, closings: Sequence[Judgement | None]) -> Decision:
     if judgement.verdict is not Verdict.SUPPORTED:
         return Decision(Fate.REFUSED, judgement=judgement, judge_model=model)
-    fates = [
-        ClosingFate.CLOSED if closing.verdict is Verdict.SUPPORTED else ClosingFate.REFUSED
-        for closing in closings
-    ]
-    return Decision(Fate.STORED, next(iter(fates), None), judgement=judgement, judge_model=model)
+    fate = next(map(_closing_by_verdict, closings), None)
+    return Decision(Fate.STORED, fate, judgement=judgement, judge_model=model)
+
+
+def _closing_by_verdict(judgement: Judgement | None) -> ClosingFate:
+    """Return what becomes of a closing; without a clear verdict both stand."""
+    if judgement is None:
+        return ClosingFate.CONTESTED
+    return ClosingFate.CLOSED if judgement.verdict is Verdict.SUPPORTED else ClosingFate.REFUSED
 
 
 def decide_by_signs(statement: Statement, finder: SignFinder) -> Decision:
@@ -174,8 +178,14 @@ def _closing_by_signs(statement: Statement) -> ClosingFate | None:
 
 
 def _changes_value(text: str, earlier: str) -> bool:
-    """Tell whether two statements have the same words but for a value: a number, a day, a single word."""
+    """Tell whether two statements have the same words but for a value: numbers, days, or the last word.
+
+    Any other word may be the subject: that Paul lives in Berlin does not end that Anna does.
+    """
     if negation.denies(text) is not negation.denies(earlier):
         return False
-    new, old = (frozenset(person.words_of(item)) - named_days.ALL_NAMES for item in (text, earlier))
-    return len(new & old) >= _MIN_SAME_WORDS and max(len(new - old), len(old - new)) <= 1
+    new, old = (
+        [word for word in person.words_of(item) if word not in named_days.ALL_NAMES]
+        for item in (text, earlier)
+    )
+    return new[:-1] == old[:-1] and len(new) > _MIN_SAME_WORDS

@@ -133,4 +133,5 @@ def _judgement(claim: Claim, answers: Sequence[dict[str, Any]]) -> Judgement | N
 
 
 def _stands(quote: str, claim: Claim) -> bool:
-    return any(quotes.stands_in(quote, quotes.normalised(item.text)) for item in claim.evidence)
+    texts = [item.text for item in claim.evidence] if claim.quotable is None else claim.quotable
+    return any(quotes.stands_in(quote, quotes.normalised(text)) for text in texts)

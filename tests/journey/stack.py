@@ -117,7 +117,8 @@ def run_stack(data_dir: Path, *, without: Container[str] = (), **settings: Any) 
     with Stack(_settings(data_dir, settings), commands=commands, say=_ignore).running() as running:
         stack = ProcessStack(running)
         if "llm_base_url" in settings:
-            trust_judge_of(stack.settings)
+            models = {name: value for name, value in settings.items() if name.startswith("llm_")}
+            trust_judge_of(stack.settings.model_copy(update=models))
         yield stack
 
 

@@ -39,7 +39,7 @@ async def outcomes(process_pool: ProcessPool, stores: Stores, tmp_path: Path) ->
 async def test_each_item_has_the_fate_that_the_stack_gave_it(outcomes: dict[str, Outcome]) -> None:
     assert len(outcomes) == 5 + 2 + 2
     assert outcomes["The user lives in Vejle."].fate is Fate.STORED
-    assert outcomes["The user lives in Horsens now."].ending is Ending.CLOSED
+    assert outcomes["The user lives in Horsens now."].ending is Ending.CONTESTED
     assert outcomes["The blue kettle leaks."].fate is Fate.STORED
     assert outcomes["The blue kettle leaks."].is_found is not None
     assert outcomes["Ida likes tea, green tea too."].fate is Fate.STORED

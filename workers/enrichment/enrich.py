@@ -12,6 +12,7 @@ import structlog
 from shared.foundation import config, errors
 from shared.foundation.origin import Origin
 from shared.foundation.stages import ENRICH, MemoryState
+from shared.infra.postgres import transaction_time
 from shared.infra.transaction import Transaction
 from shared.jobs import counters as fleet_counters
 from shared.jobs import queries as job_queries
@@ -148,7 +149,8 @@ async def _store(resources: Resources, job: Job, read_memory: Memory, retelling:
         if raw_memory.version != read_memory.version and raw_memory.state is MemoryState.FINAL:
             return  # no update of a final memory resets the job; if it is still too long, the sweep finds it
         stored = await _without_deleted(tx, raw_memory, retelling.with_fate(Fate.STORED))
-        changed_memories = await _replace(tx, raw_memory, stored) if stored else []
+        has_deleted = len(stored) < len(retelling.with_fate(Fate.STORED))
+        changed_memories = await _replace(tx, raw_memory, stored, has_deleted=has_deleted) if stored else []
         if not stored:
             await _keep(tx, raw_memory, retelling.reason_against)
         await _hold(tx, resources.settings, raw_memory, retelling.with_fate(Fate.HELD))
@@ -202,10 +204,13 @@ async def _without_deleted(
     return [item for item in drafts if item.draft.content not in deleted_texts]
 
 
-async def _replace(tx: Transaction, raw_memory: Memory, drafts: Sequence[DecidedDraft]) -> list[Memory]:
+async def _replace(
+    tx: Transaction, raw_memory: Memory, drafts: Sequence[DecidedDraft], *, has_deleted: bool
+) -> list[Memory]:
     """Archive the raw memory, save its successors, and return all memories that are to be indexed again.
 
-    The raw memory is archived first, because a successor may have the same content.
+    The raw memory is archived first, because a successor may have the same content. If it has what a caller
+    has deleted before (`has_deleted`), it is closed as well: it is no evidence, and nobody finds that by it.
     """
     what = "compacted" if raw_memory.state is MemoryState.FINAL else "enriched"
     await memory_queries.archive(tx, [raw_memory.id], Archiver.ENRICHMENT, what)
@@ -218,7 +223,10 @@ async def _replace(tx: Transaction, raw_memory: Memory, drafts: Sequence[Decided
         await reinforce.widen(tx, memory, Addition.from_row(successors[fingerprint_]))
         for memory, fingerprint_ in present
     ]
-    archived_memory = await memory_queries.update_columns(tx, raw_memory.id, {"superseded_by": ids})
+    lineage: dict[str, Any] = {"superseded_by": ids}
+    if has_deleted:
+        lineage["valid_until"] = await transaction_time(tx)
+    archived_memory = await memory_queries.update_columns(tx, raw_memory.id, lineage)
     await history.add(tx, ACTOR, "created", new_memories)
     await history.add(tx, ACTOR, "reinforced", reinforced)
     await history.add(tx, ACTOR, "archived", [archived_memory], f"{what} into {', '.join(ids)}")

@@ -5,10 +5,11 @@ waiting for a caller, and this judge is not asked about it again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 
 from shared.conversation.turns import log_queries
+from shared.conversation.turns.turn import Turn
 from shared.dreams.passes.fact_statements import evidence_of
 from shared.foundation import errors
 from shared.foundation.roles import Role
@@ -75,8 +76,6 @@ async def _ask(
         judged = iter(await judge.ask(payer, claims))
     except (errors.OverBudget, errors.Unavailable):
         return 0  # asked again by the next sweep
-    except errors.PromptTooLong:
-        judged = iter([None] * len(claims))
     settled = 0
     for question in questions:
         judgements = [next(judged) for _ in question.claims]
@@ -85,26 +84,31 @@ async def _ask(
 
 
 async def _claims(tx: Transaction, proposal: Proposal) -> list[Claim]:
-    turns = await _read_turns(tx, [item for item in proposal.evidence if isinstance(item, TurnEvidence)])
+    turn_items = [item for item in proposal.evidence if isinstance(item, TurnEvidence)]
+    turns = await _read_turns(tx, turn_items)
+    turn_keys = {(item.session_id, item.seq) for item in turn_items}
+    sources = [evidence_of(turn).text for turn in turns if (turn.session_id, turn.seq) in turn_keys]
     memory_ids = [item.memory_id for item in proposal.evidence if isinstance(item, MemoryEvidence)]
     rows = await memory_queries.read(tx, [*memory_ids, *_closed(proposal)])
     memories = {memory.id: memory for memory in rows}
-    evidence = (*turns, *(_of_memory(memories[id_]) for id_ in memory_ids if id_ in memories))
+    notes = [_of_memory(memories[id_]) for id_ in memory_ids if id_ in memories]
+    evidence = (*map(evidence_of, turns), *notes)
+    quotable = (*sources, *(note.text for note in notes))
     closed = [memories[id_].content for id_ in _closed(proposal) if id_ in memories]
-    return [Claim(proposal.text, evidence), *(Claim(proposal.text, evidence, text) for text in closed)]
+    return [Claim(proposal.text, evidence, text, quotable) for text in (None, *closed)]
 
 
 def _closed(proposal: Proposal) -> list[str]:
     return [proposal.closes] if proposal.closes else []
 
 
-async def _read_turns(tx: Transaction, items: Sequence[TurnEvidence]) -> list[Evidence]:
+async def _read_turns(tx: Transaction, items: Sequence[TurnEvidence]) -> list[Turn]:
     """Return the turns of the evidence with some before them, which explain them."""
     ends = {item.session_id: item.seq + 1 for item in sorted(items, key=lambda item: item.seq)}
     first_seqs = {item.session_id: item.seq for item in sorted(items, key=lambda item: -item.seq)}
     count = max((ends[id_] - first_seqs[id_] for id_ in ends), default=0) + _TURNS_BEFORE
     turns = await log_queries.list_before(tx, ends, min(count, _MAX_TURNS)) if ends else []
-    return [evidence_of(turn) for turn in turns if turn.role in (Role.USER, Role.ASSISTANT)]
+    return [turn for turn in turns if turn.role in (Role.USER, Role.ASSISTANT)]
 
 
 def _of_memory(memory: Memory) -> Evidence:
@@ -117,24 +121,33 @@ async def _settle(
     """Settle a proposal by its verdicts, unless somebody has, or its evidence has changed."""
     decision = _decision(judge, judgements)
     if decision is not None:
-        try:
-            async with resources.transaction(proposal.tenant) as tx:
-                await removals.delay_erasures(tx, proposal.scope)
-                locked = await settle_proposal.lock(tx, proposal.id)
-                if locked is not None:
-                    await settle_proposal.settle(tx, locked, decision)
-        except errors.Conflict:
-            decision = None
-    if decision is None:
-        async with resources.postgres.for_tenant(proposal.tenant) as tx:
-            await queries.note_asked(tx, [proposal.id], judge.name)
-    return decision is not None
+        # What it would end may have ended otherwise: then the statement is stored alone.
+        for attempt in (decision, replace(decision, closes=False)):
+            if await _try_to_settle(resources, proposal, attempt):
+                return True
+    async with resources.postgres.for_tenant(proposal.tenant) as tx:
+        await queries.note_asked(tx, [proposal.id], judge.name)
+    return False
+
+
+async def _try_to_settle(
+    resources: Resources, proposal: Proposal, decision: settle_proposal.Decision
+) -> bool:
+    try:
+        async with resources.transaction(proposal.tenant) as tx:
+            await removals.delay_erasures(tx, proposal.scope)
+            locked = await settle_proposal.lock(tx, proposal.id)
+            if locked is not None:
+                await settle_proposal.settle(tx, locked, decision)
+    except errors.Conflict:
+        return False
+    return True
 
 
 def _decision(judge: TrustedJudge, judgements: Sequence[Judgement | None]) -> settle_proposal.Decision | None:
     """Return what the verdicts decide, or None if one of them is not clear."""
     statement, *closings = judgements
-    if statement is None or None in closings:
+    if statement is None or (statement.verdict is Verdict.SUPPORTED and None in closings):
         return None
     return settle_proposal.Decision(
         statement.verdict is Verdict.SUPPORTED,

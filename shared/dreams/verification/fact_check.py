@@ -25,11 +25,14 @@ from shared.foundation import errors, validation
 from shared.foundation.categories import ACTIVE_PLANS, is_anti_pattern, is_below
 from shared.foundation.origin import Trust, least
 from shared.foundation.roles import Role
+from shared.language import negation, wording
 from shared.language.text_parser import parse_text
 from shared.memory.longterm.fingerprint import normalize
 from shared.memory.longterm.memory import Memory
 from shared.verification import quotes
 
+_MIN_REPEATED = 0.6
+"""Share of its words that a fact has of the memory that it repeats: rather stored twice than lost."""
 MAX_FACT = 1000
 """Characters. A longer text is no single fact."""
 
@@ -214,8 +217,11 @@ def _check_relation(fact: Fact, memory: Memory) -> None:
 
 
 def _says_more(content: str, memory: Memory) -> bool:
-    """Tell whether a text has names or numbers that a memory lacks, so that it doesn't only repeat it."""
-    return bool(parse_text(content).certain_missing_in(parse_text(_shown_text(memory))))
+    """Tell whether a text is more than a repetition of a memory: in names, numbers, words or a denial."""
+    shown = _shown_text(memory)
+    is_reworded = wording.share(wording.content_stems(content), wording.content_stems(shown)) < _MIN_REPEATED
+    is_turned = negation.denies(content) is not negation.denies(memory.content)
+    return is_turned or is_reworded or bool(parse_text(content).certain_missing_in(parse_text(shown)))
 
 
 def _shown_text(memory: Memory) -> str:

@@ -21,6 +21,8 @@ _IDS = {
     "entry_id": MEMORY,
     "run_id": RUN,
     "owner_kind": "session",
+    "origin_channel": "api",
+    "origin_trust": "user",
     "owner_id": SESSION,
     "record_ids": [MEMORY, SESSION, TURN],
     "recalled_ids": [MEMORY],

@@ -25,7 +25,8 @@ async def gateway(
     make_settings: Callable[..., config.Settings], models: ModelServer, tenant: str
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway with a judge that nobody has measured yet."""
-    settings = make_settings(llm_base_url=models.url, llm_model="m", job_backoff=0.01)
+    # Apart: what other tests hold would be asked about, too.
+    settings = make_settings(apart=True, llm_base_url=models.url, llm_model="m", job_backoff=0.01)
     async with running_without_jobs(settings, tenant, has_trusted_judge=False) as served:
         yield served
 
@@ -79,6 +80,18 @@ async def test_a_closing_that_it_does_not_find_leaves_the_earlier_memory_open(
     [proposal] = await listed(agent, scope)
     assert proposal["state"] == "approved"
     assert (await agent.request("GET", f"/v1/memories/{earlier}"))["valid_until"] is None
+
+
+async def test_a_statement_is_stored_alone_if_what_it_would_end_is_gone(
+    gateway: Gateway, agent: Agent, scope: Json, models: ModelServer
+) -> None:
+    earlier = (await agent.save("Ada lives in Graz.", enrich=False, **scope))["id"]
+    await hold_one(gateway, scope, fact(await say(agent, scope), closes=earlier))
+    await agent.request("POST", f"/v1/memories/{earlier}/archive")
+    await trust_judge(gateway.resources, "m")
+    assert await judge_waiting(gateway.resources) == 1
+    [proposal] = await listed(agent, scope)
+    assert proposal["state"] == "approved"
 
 
 async def test_without_a_clear_verdict_it_waits_and_this_judge_is_asked_once(

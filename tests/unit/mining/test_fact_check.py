@@ -157,6 +157,8 @@ def test_a_repeated_fact_that_says_more_than_the_memory_is_a_new_one() -> None:
     for content, expected in (
         ("The user lives in Aarhus.", (Relation.SAME, LIVES)),
         ("The user lives in Aarhus with Mette.", (Relation.NEW, None)),
+        ("The user does not live in Aarhus.", (Relation.NEW, None)),
+        ("The user is allergic to peanuts.", (Relation.NEW, None)),
     ):
         [accepted] = check([about(content, Relation.SAME)], talk).facts
         assert (accepted.relation, accepted.of) == expected

@@ -71,6 +71,11 @@ async def test_signs_are_named_in_one_order_with_those_that_the_caller_has_found
     assert second.signs == (Sign.LOST, Sign.OTHER_WORDS, Sign.PAST)
 
 
+def _of_paul(earlier: str) -> Statement:
+    """Return a statement about another person than the earlier one is about."""
+    return Statement("Paul lives in Berlin.", said("Paul lives in Berlin."), closes=Earlier(earlier, False))
+
+
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
@@ -84,6 +89,7 @@ async def test_signs_are_named_in_one_order_with_those_that_the_caller_has_found
         (closing("The user lives in Aarhus with Mette and a dog."), ClosingFate.CONTESTED),
         (closing("The user lives in Aarhus.", is_safety_matter=True), ClosingFate.HELD),
         (closing("The user works at the harbour.", is_safety_matter=True), ClosingFate.HELD),
+        (_of_paul("Anna lives in Berlin."), ClosingFate.CONTESTED),
     ],
 )
 async def test_without_a_judge_only_a_changed_value_closes(
@@ -144,8 +150,8 @@ async def test_each_statement_gets_its_own_verdicts() -> None:
     ]
 
 
-@pytest.mark.parametrize("verdicts", [(None, SUPPORTED), (SUPPORTED, None), (None, None)])
-async def test_a_statement_without_all_its_verdicts_is_decided_by_signs_and_others_by_the_judge(
+@pytest.mark.parametrize("verdicts", [(None, SUPPORTED), (None, None)])
+async def test_a_statement_without_a_verdict_is_decided_by_signs_and_others_by_the_judge(
     verdicts: tuple[Verdict | None, ...],
 ) -> None:
     judge = StandInJudge(*verdicts, NOT_SAID)
@@ -154,10 +160,15 @@ async def test_a_statement_without_all_its_verdicts_is_decided_by_signs_and_othe
     assert refused.fate is Fate.REFUSED
 
 
-@pytest.mark.parametrize(
-    "error",
-    [errors.OverBudget("spent", 60), errors.Unavailable("judge", "away"), errors.PromptTooLong("too long")],
-)
+async def test_a_verdict_counts_without_one_on_the_closing_which_then_leaves_both() -> None:
+    earlier = closing("The user lives in Aarhus.")
+    [refused] = await decide(StandInJudge(NOT_SAID, None), earlier)
+    assert (refused.fate, refused.closing, refused.decided_by) == (Fate.REFUSED, None, "judge")
+    [stored] = await decide(StandInJudge(SUPPORTED, None), earlier)
+    assert (stored.fate, stored.closing, stored.decided_by) == (Fate.STORED, ClosingFate.CONTESTED, "judge")
+
+
+@pytest.mark.parametrize("error", [errors.OverBudget("spent", 60), errors.Unavailable("judge", "away")])
 async def test_a_judge_that_can_not_be_asked_leaves_the_signs(error: Exception) -> None:
     decided = await decide(StandInJudge(fails_with=error), PLAIN, DOUBTED)
     assert [(item.fate, item.decided_by) for item in decided] == [
@@ -170,7 +181,8 @@ async def test_a_judge_reads_what_is_shown_and_the_signs_the_evidence() -> None:
     shown = said("Where do you live?", "I live in Odense.")
     judge = StandInJudge(SUPPORTED)
     await decide(judge, Statement(PLAIN.text, PLAIN.evidence, shown))
-    assert judge.asked == [Claim(PLAIN.text, tuple(shown))]
+    quotable = tuple(item.text for item in PLAIN.evidence)
+    assert judge.asked == [Claim(PLAIN.text, tuple(shown), quotable=quotable)]
 
 
 async def test_nothing_is_asked_about_nothing() -> None:
