@@ -41,6 +41,7 @@ from tests.long_form import IS_LONG
 from tests.memory_folder import memory_folder
 from tests.process_pool import ProcessPool
 from tests.standins.models import ModelServer
+from tests.trusted_judges import trust_judge
 
 # The loop that serves in production: it saves a tenth of a test that makes requests.
 asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
@@ -281,11 +282,19 @@ class Gateway:
 
 
 @asynccontextmanager
-async def running_gateway(settings: config.Settings, tenant: str) -> AsyncIterator[Gateway]:
-    """Run a gateway in this process, and issue a key with all rights for a tenant."""
+async def running_gateway(
+    settings: config.Settings, tenant: str, *, has_trusted_judge: bool = True
+) -> AsyncIterator[Gateway]:
+    """Run a gateway in this process, and issue a key with all rights for a tenant.
+
+    Its language model, if it has one, is trusted as a judge, unless the test is about statements without one.
+    A judge of its own is not.
+    """
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         resources: Resources = app.state.resources
+        if has_trusted_judge and settings.llm_base_url is not None and settings.judge_base_url is None:
+            await trust_judge(resources, settings.judge_model or settings.llm_model or "stand-in")
         key = await api_keys.issue(resources.postgres, tenant, rights=api_keys.RIGHTS)
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app),

@@ -25,7 +25,6 @@ from shared.jobs import backlog
 from shared.jobs.table import job, removal
 from shared.platform.resources import Resources
 from tests.conftest import Gateway, running_gateway
-from tests.trusted_judges import trust_judge
 from workers.documents import process as document_processing
 from workers.documents import publish as document_publishing
 from workers.embedding import embed, index
@@ -89,12 +88,10 @@ async def running_without_jobs(
 ) -> AsyncIterator[Gateway]:
     """Run a gateway for a test that processes jobs: no earlier one is due, and none of its own is left.
 
-    Its model, if it has one, is trusted as a judge, unless the test is about statements without one.
+    `has_trusted_judge` is as for `running_gateway`.
     """
-    async with running_gateway(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant, has_trusted_judge=has_trusted_judge) as gateway:
         await drop_all_jobs(gateway.resources)
-        if has_trusted_judge and gateway.resources.judge_model is not None:
-            await trust_judge(gateway.resources, settings.judge_model or settings.llm_model or "stand-in")
         yield gateway
         await drop_jobs(gateway.resources, tenant)
 

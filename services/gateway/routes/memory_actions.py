@@ -63,7 +63,7 @@ async def revert_memory(
     )
 
 
-@router.post("/resolve", response_model=Memory, dependencies=[WAITS])
+@router.post("/resolve", response_model=Memory)
 async def resolve_memory(
     resources: ResourcesDep, caller: WriteCaller, memory_id: str, body: KeptMemoryBody
 ) -> JsonResponse:

@@ -18,7 +18,6 @@ from services.gateway.dependencies import (
 from services.gateway.proposal_models import ProposalAction, ProposalDecision, ProposalResponse
 from services.gateway.response_models import Page
 from services.gateway.responses import JsonResponse
-from services.gateway.waiting import WAITS
 from shared.dreams.skill_proposals import any_kind
 from shared.memory.proposals.proposal import ProposalState
 
@@ -54,7 +53,7 @@ async def get_proposal(resources: ResourcesDep, caller: ReadCaller, proposal_id:
     return JsonResponse(await any_kind.get(resources, caller, proposal_id))
 
 
-@router.post("/{proposal_id}", response_model=ProposalResponse, dependencies=[WAITS])
+@router.post("/{proposal_id}", response_model=ProposalResponse)
 async def decide_proposal(
     resources: ResourcesDep,
     caller: WriteCaller,
