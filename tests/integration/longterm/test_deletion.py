@@ -112,6 +112,7 @@ async def test_an_enrichment_is_dropped_if_its_raw_memory_was_deleted_meanwhile(
     complete = model.complete
 
     async def delete_after_reply(*question: Any) -> Any:
+        model.complete = complete  # type: ignore[method-assign]
         reply = await complete(*question)
         await delete(agent, raw["id"])
         return reply
