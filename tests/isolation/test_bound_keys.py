@@ -197,7 +197,7 @@ async def test_a_key_does_only_what_its_rights_allow(stack: IsolationStack) -> N
     _assert_unchanged(stack, await stack.state())
 
 
-_SEARCHES = ("/search", "/resolve", "/graph/match", "/graph/traverse")
+_SEARCHES = ("/search", "/preferences/resolve", "/graph/match", "/graph/traverse")
 
 
 async def _statuses(stack: IsolationStack, rights: list[str], routes: Iterable[str]) -> dict[str, int]:

@@ -115,11 +115,7 @@ def run_stack(data_dir: Path, *, without: Container[str] = (), **settings: Any) 
     background = tuple(program for program in LOCI.background if program.name not in without)
     commands = replace(LOCI, background=background)
     with Stack(_settings(data_dir, settings), commands=commands, say=_ignore).running() as running:
-        stack = ProcessStack(running)
-        if "llm_base_url" in settings:
-            models = {name: value for name, value in settings.items() if name.startswith("llm_")}
-            trust_judge_of(stack.settings.model_copy(update=models))
-        yield stack
+        yield ProcessStack(running)
 
 
 @contextmanager

@@ -45,4 +45,4 @@ async def test_each_item_has_the_fate_that_the_stack_gave_it(outcomes: dict[str,
     assert outcomes["Ida likes tea, green tea too."].fate is Fate.STORED
     wrong_texts = ["The blue kettle never leaks. | The blue kettle leaks.", "Ida never likes tea."]
     assert all(outcomes[text].fate is not Fate.STORED for text in wrong_texts)
-    assert outcomes["Ida never likes tea."].codes
+    assert outcomes["Ida never likes tea."].fate is Fate.HELD

@@ -66,7 +66,7 @@ async def gateway_with_model(
         llm_max_tokens=100,
         job_backoff=0.01,
     )
-    async with running_gateway(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant, has_trusted_judge=False) as gateway:
         yield gateway
 
 
@@ -90,7 +90,7 @@ async def gateway_with_embedder(
         embedding_dimension=64,
         job_backoff=0.01,
     )
-    async with running_gateway(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant, has_trusted_judge=False) as gateway:
         yield gateway
 
 

@@ -95,7 +95,9 @@ async def test_sd3_an_agents_budget_stops_that_agent_alone(
     free = await save(gateway_with_model, agent_id="another")
     await drain(gateway_with_model.resources)
     assert (await _memory(gateway_with_model, stopped["id"]))["state"] == "kept-raw"
-    assert (await _memory(gateway_with_model, free["id"]))["state"] == "archived"
+    assert "budget" in (await _memory(gateway_with_model, stopped["id"]))["failure_reason"]
+    free_reason = (await _memory(gateway_with_model, free["id"]))["failure_reason"]
+    assert "wait for a decision" in free_reason, "the model was asked"
 
 
 @pytest.mark.parametrize(("allowed", "calls"), [(False, 0), (True, 1)])
@@ -111,7 +113,7 @@ async def test_sd3_a_model_without_a_price_is_called_under_a_budget_in_money_onl
     settings = make_settings(
         **database, llm_base_url=models.url, llm_model="nobody-knows", llm_max_tokens=100
     )
-    async with running_gateway(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant, has_trusted_judge=False) as gateway:
         await set_budget(gateway, limit_usd=100, allow_unpriced=allowed)
         await save(gateway)
         await drain(gateway.resources)
@@ -182,7 +184,7 @@ async def test_sd3_a_call_that_times_out_is_charged_at_its_upper_bound(
         job_max_attempts=1,
     )
     models.chat_default = Hang()
-    async with running_gateway(settings, tenant) as gateway:
+    async with running_gateway(settings, tenant, has_trusted_judge=False) as gateway:
         await save(gateway)
         await drain(gateway.resources)
         [row] = await report(gateway)
