@@ -244,8 +244,8 @@ def _check(asked: Asked, response: httpx.Response) -> list[str]:
 def _is_expected(route: str, case: RecordCase, cell: str, response: httpx.Response) -> bool:
     status = response.status_code
     if _is_allowed(case, cell):
-        # A run that has not ended yet can't be undone, nothing is enriched without a model, what has no user is
-        # not mined, and what nothing contests is not resolved.
+        # A run that has not ended yet can't be undone, nothing is enriched without a model, what has no user
+        # is not mined, and what nothing contests is not resolved.
         is_conflict = route.endswith(("/undo", "/enrich", "/mine", "/resolve")) and status == 409
         return response.is_success or is_conflict
     if cell == "empty":
