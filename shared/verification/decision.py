@@ -118,10 +118,11 @@ async def decide(judge: Judge | None, payer: Payer, statements: Sequence[Stateme
     What the judge gives no clear verdict on, because it is away, over its budget or unclear, is decided by
     the signs.
     """
-    judged = iter(await _ask(judge, payer, [claim for item in statements for claim in item.claims()]))
+    claims = [statement.claims() for statement in statements]
+    judged = iter(await _ask(judge, payer, [claim for of_statement in claims for claim in of_statement]))
     decisions: list[Decision | None] = []
-    for statement in statements:
-        judgement, *closings = [next(judged) for _ in statement.claims()]
+    for of_statement in claims:
+        judgement, *closings = [next(judged) for _ in of_statement]
         decisions.append(_by_verdicts(judge.model, judgement, closings) if judge and judgement else None)
     # Long texts take seconds to read: other work of the process goes on meanwhile.
     return await asyncio.to_thread(_complete, statements, decisions)

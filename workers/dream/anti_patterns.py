@@ -66,9 +66,7 @@ def _outcome(answers: Answers[_CorrectedSession, list[AntiPattern]], existing: l
     return Outcome(
         inputs=_inputs_of(answers.items),
         proposed=[anti_pattern.content for anti_pattern in proposed],
-        rejections=[
-            {"code": rejection.code, "detail": rejection.detail, **rejection.item} for rejection in rejections
-        ],
+        rejections=[rejection.to_json() for rejection in rejections],
         creations=[_new_memory(anti_pattern, sessions) for anti_pattern in accepted],
         turns=[(turn.session_id, turn.seq) for session in answers.items for turn in session.turns],
         read_signal_ids=[signal.id for session in answers.items for signal in session.corrections],

@@ -136,10 +136,7 @@ class _Consolidation:
         self.outcome.removals += [
             ArchiveRequest(self._by_id[prune.id], prune.reason) for prune in checked_plan.prunes
         ]
-        self.outcome.rejections += [
-            {"code": rejection.code, "detail": rejection.detail, **rejection.item}
-            for rejection in checked_plan.rejections
-        ]
+        self.outcome.rejections += [rejection.to_json() for rejection in checked_plan.rejections]
         self.outcome.proposed.append(dream_plan.as_json(plan))
 
 

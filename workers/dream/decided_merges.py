@@ -1,33 +1,23 @@
 """Merges of memories as statements to decide about, and what follows from what is decided."""
 
 from collections.abc import Sequence
-from datetime import UTC
 
 from shared.dreams.runs.outcome import NewMemory, Outcome
 from shared.dreams.verification import fidelity
 from shared.dreams.verification.check import Merge
 from shared.dreams.verification.merge import row_from_merge
-from shared.dreams.verification.rejection import RejectionCode, item_reference
+from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
+from shared.memory.longterm.as_evidence import MEMORY, evidence_of_memory, labels_of
 from shared.memory.longterm.memory import Memory
 from shared.memory.proposals.proposal import ProposalDraft, ProposalKind
-from shared.verification.claim import Evidence
 from shared.verification.decision import Decision, Fate, Statement
 from shared.verification.signs import Sign
-
-_MEMORY = "memory"
-"""The speaker of a memory, as the judge reads it."""
 
 
 def merged_statement(merge: Merge, sources: Sequence[Memory]) -> Statement:
     """Return the text of a merge as a statement whose evidence are its sources."""
-    evidence = [
-        Evidence(_MEMORY, memory.at.astimezone(UTC).date().isoformat(), memory.content) for memory in sources
-    ]
-    labels = [
-        label
-        for memory in sources
-        for label in (memory.category or "", *memory.tags, *memory.metadata.values())
-    ]
+    evidence = [evidence_of_memory(memory, MEMORY) for memory in sources]
+    labels = [label for memory in sources for label in labels_of(memory)]
     is_lossy = fidelity.lost_content(merge.fields.content, sources) is not None
     signs = frozenset({Sign.LOST} if is_lossy else ())
     return Statement(merge.fields.content, evidence, context=labels, is_retelling=True, found_signs=signs)
@@ -51,4 +41,4 @@ def add_merge(outcome: Outcome, merge: Merge, sources: Sequence[Memory], decisio
     else:
         item = item_reference("replacement", merge.source_ids, merge.index)
         detail = "the judge does not find it in the sources"
-        outcome.rejections.append({"code": RejectionCode.NOT_SAID, "detail": detail, **item})
+        outcome.rejections.append(Rejection(RejectionCode.NOT_SAID, item, detail).to_json())

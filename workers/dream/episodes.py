@@ -81,10 +81,7 @@ def _outcome(turns: list[Turn], log: _EpisodeLog) -> Outcome:
             *(episode.content for episode in log.new),
             *(update.content for update in log.continued),
         ],
-        rejections=[
-            {"code": rejection.code, "detail": rejection.detail, **rejection.item}
-            for rejection in [*rejections, *untrusted]
-        ],
+        rejections=[rejection.to_json() for rejection in [*rejections, *untrusted]],
         creations=[
             *(_new_memory(episode, turns) for episode in log.new),
             *(_updated_memory(update, log.existing[update.id], turns) for update in updates),

@@ -12,7 +12,7 @@ from shared.dreams.runs.outcome import Closing, Contest, NewMemory, Outcome, Rei
 from shared.dreams.verification import fact_plan
 from shared.dreams.verification.fact_check import CheckedFacts, Fact
 from shared.dreams.verification.fact_plan import ProposedFact, Relation, TurnKey
-from shared.dreams.verification.rejection import RejectionCode, item_reference
+from shared.dreams.verification.rejection import Rejection, RejectionCode, item_reference
 from shared.foundation.origin import Origin
 from shared.foundation.scope import Scope
 from shared.foundation.stages import MemoryState
@@ -60,10 +60,7 @@ class MinedFacts:
     ) -> None:
         """Add what the model proposed about a part, and what becomes of each fact that was checked."""
         self._proposed += proposed
-        self._rejections += [
-            {"code": rejection.code, "detail": rejection.detail, **rejection.item}
-            for rejection in checked.rejections
-        ]
+        self._rejections += [rejection.to_json() for rejection in checked.rejections]
         for fact, decision in zip(checked.facts, decisions, strict=True):
             self._add_fact(fact, decision)
 
@@ -140,9 +137,8 @@ class MinedFacts:
         if judgement is not None and judgement.verdict is Verdict.CONTRADICTED:
             code = RejectionCode.CONTRADICTED
         item = item_reference(kind, [fact.of.id] if fact.of else [], self._proposed.index(fact.proposed))
-        self._rejections.append(
-            {"code": code, "detail": "the judge does not find it in the evidence", **item}
-        )
+        detail = "the judge does not find it in the evidence"
+        self._rejections.append(Rejection(code, item, detail).to_json())
 
     def _reinforce(self, memory: Memory, turn_keys: set[TurnKey]) -> None:
         if memory.id in self._found:

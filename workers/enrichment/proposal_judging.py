@@ -6,11 +6,10 @@ waiting for a caller, and this judge is not asked about it again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
 
 from shared.conversation.turns import log_queries
 from shared.conversation.turns.turn import Turn
-from shared.dreams.passes.fact_statements import evidence_of
+from shared.dreams.passes.fact_statements import TURNS_BEFORE, evidence_of
 from shared.foundation import errors
 from shared.foundation.roles import Role
 from shared.foundation.scope import Scope
@@ -19,19 +18,19 @@ from shared.infra.transaction import Transaction
 from shared.jobs import removals
 from shared.lifecycle import settle_proposal
 from shared.memory.longterm import queries as memory_queries
-from shared.memory.longterm.memory import DecidedBy, Memory
+from shared.memory.longterm.as_evidence import NOTE, evidence_of_memory
+from shared.memory.longterm.memory import DecidedBy
 from shared.memory.proposals import queries
 from shared.memory.proposals.proposal import MemoryEvidence, Proposal, TurnEvidence
 from shared.platform.auth import queries as auth_queries
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import Payer, Purpose
-from shared.verification.claim import Claim, Evidence, Judgement, Verdict
+from shared.verification.claim import Claim, Judgement, Verdict
 from shared.verification.trusted_judge import TrustedJudge, find_trusted_judge
 
 ACTOR = "enrichment"
 MAX_AT_ONCE = 10
 """Proposals of one call: each may make two claims."""
-_TURNS_BEFORE = 4
 _MAX_TURNS = 40
 _MAX_CHARACTERS = 20_000
 
@@ -91,7 +90,8 @@ async def _claims(tx: Transaction, proposal: Proposal) -> list[Claim]:
     memory_ids = [item.memory_id for item in proposal.evidence if isinstance(item, MemoryEvidence)]
     rows = await memory_queries.read(tx, [*memory_ids, *_closed(proposal)])
     memories = {memory.id: memory for memory in rows}
-    notes = [_of_memory(memories[id_]) for id_ in memory_ids if id_ in memories]
+    existing = [memories[id_] for id_ in memory_ids if id_ in memories]
+    notes = [evidence_of_memory(memory, NOTE, _MAX_CHARACTERS) for memory in existing]
     evidence = (*map(evidence_of, turns), *notes)
     quotable = (*sources, *(note.text for note in notes))
     closed = [memories[id_].content for id_ in _closed(proposal) if id_ in memories]
@@ -106,13 +106,9 @@ async def _read_turns(tx: Transaction, items: Sequence[TurnEvidence]) -> list[Tu
     """Return the turns of the evidence with some before them, which explain them."""
     ends = {item.session_id: item.seq + 1 for item in sorted(items, key=lambda item: item.seq)}
     first_seqs = {item.session_id: item.seq for item in sorted(items, key=lambda item: -item.seq)}
-    count = max((ends[id_] - first_seqs[id_] for id_ in ends), default=0) + _TURNS_BEFORE
+    count = max((ends[id_] - first_seqs[id_] for id_ in ends), default=0) + TURNS_BEFORE
     turns = await log_queries.list_before(tx, ends, min(count, _MAX_TURNS)) if ends else []
     return [turn for turn in turns if turn.role in (Role.USER, Role.ASSISTANT)]
-
-
-def _of_memory(memory: Memory) -> Evidence:
-    return Evidence("note", memory.at.astimezone(UTC).date().isoformat(), memory.content[:_MAX_CHARACTERS])
 
 
 async def _settle(
@@ -121,10 +117,12 @@ async def _settle(
     """Settle a proposal by its verdicts, unless somebody has, or its evidence has changed."""
     decision = _decision(judge, judgements)
     if decision is not None:
+        if await _try_to_settle(resources, proposal, decision):
+            return True
         # What it would end may have ended otherwise: then the statement is stored alone.
-        for attempt in (decision, replace(decision, closes=False)):
-            if await _try_to_settle(resources, proposal, attempt):
-                return True
+        ends_some = bool(proposal.closes) and decision.closes
+        if ends_some and await _try_to_settle(resources, proposal, replace(decision, closes=False)):
+            return True
     async with resources.postgres.for_tenant(proposal.tenant) as tx:
         await queries.note_asked(tx, [proposal.id], judge.name)
     return False

@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC
 
+from shared.memory.longterm.as_evidence import NOTE, evidence_of_memory, labels_of
 from shared.memory.longterm.memory import Memory, MemoryDraft
 from shared.platform.resources import Resources
 from shared.platform.spend.charge import Payer, Purpose
 from shared.verification import decision
-from shared.verification.claim import Evidence
 from shared.verification.decision import Decision, Fate, Statement
 from shared.verification.trusted_judge import find_trusted_judge
-
-NOTE = "note"
-"""The speaker of a note, as the judge reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +49,5 @@ async def decide(resources: Resources, note: Memory, drafts: Sequence[MemoryDraf
 
 
 def _statement(note: Memory, draft: MemoryDraft) -> Statement:
-    written_at = note.occurred_at or note.created_at
-    evidence = Evidence(NOTE, written_at.astimezone(UTC).date().isoformat(), note.content)
-    labels = (note.category or "", *note.tags, *note.metadata.values())
-    return Statement(draft.content, [evidence], context=labels, is_retelling=True)
+    evidence = evidence_of_memory(note, NOTE)
+    return Statement(draft.content, [evidence], context=labels_of(note), is_retelling=True)

@@ -11,7 +11,7 @@ from shared.memory.longterm.safety import is_safety_matter
 from shared.verification.claim import Evidence
 from shared.verification.decision import Earlier, Statement
 
-_TURNS_BEFORE = 4
+TURNS_BEFORE = 4
 """Turns before the first source that a judge reads: whom "he" means was often said there."""
 _MAX_CHARACTERS = 2000
 """Characters of a turn that a judge reads."""
@@ -47,8 +47,8 @@ def _read_by_judge(sources: Sequence[Turn], shown: ShownConversation) -> list[Tu
     for session_id in dict.fromkeys(turn.session_id for turn in sources):
         seqs = [turn.seq for turn in sources if turn.session_id == session_id]
         of_session = [turn for turn in _in_order(shown.turns.values()) if turn.session_id == session_id]
-        before = [turn for turn in of_session if turn.seq < seqs[0]][-_TURNS_BEFORE:]
-        near = range(seqs[0], min(seqs[-1], seqs[0] + _TURNS_BEFORE) + 1)
+        before = [turn for turn in of_session if turn.seq < seqs[0]][-TURNS_BEFORE:]
+        near = range(seqs[0], min(seqs[-1], seqs[0] + TURNS_BEFORE) + 1)
         between = [turn for turn in of_session if turn.seq in seqs or turn.seq in near]
         turns |= {(turn.session_id, turn.seq): turn for turn in [*before, *between]}
     return list(turns.values())

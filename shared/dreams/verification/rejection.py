@@ -75,6 +75,10 @@ class Rejection:
     detail: str
     words: tuple[str, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as it is stored with its run: {code, detail, kind, ids, …}, without the words."""
+        return {"code": self.code, "detail": self.detail, **self.item}
+
 
 def item_reference(kind: str, ids: Iterable[str], index: int | None = None) -> dict[str, Any]:
     """Return an item of a plan as {kind, ids, index?, more?}, with at most 50 ids.
